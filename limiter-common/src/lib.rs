@@ -1,0 +1,2 @@
+//! Packets.
+#![no_std]
