@@ -1,14 +1,49 @@
-//! .
+//! The XDP program: runs `limiter_common` on packet memory and map values.
+//!
+//! It is loaded once per interface, specialised by the read-only globals in [`settings`]; all instances share the maps
+//! in [`maps`].
 #![no_std]
 #![no_main]
+
+mod clock;
+mod frame;
+mod maps;
+mod settings;
+mod tables;
+
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
+use limiter_common::{
+    frame::Frame as _,
+    judge::{Verdict, judge},
+    parse::parse,
+};
+
+use crate::{
+    frame::{Linear, Whole},
+    tables::KernelTables,
+};
+
+/// Judges one frame. Never `XDP_ABORTED`: that fires a tracepoint, a cost that a sender could choose.
 #[xdp(frags)]
 pub fn limiter(ctx: XdpContext) -> u32 {
-    let d = ctx.data(); let e = ctx.data_end();
-    if d + 14 > e { return xdp_action::XDP_DROP; }
-    let h: [u8; 14] = unsafe { *(d as *const [u8; 14]) };
-    if u16::from_be_bytes([h[12], h[13]]) == 0x800 { xdp_action::XDP_PASS } else { u32::from_ne_bytes([h[0],h[1],h[2],h[3]]) & 1 }
+    let (Some(policy), Some(counters)) = (maps::policy(), maps::counters()) else {
+        return xdp_action::XDP_PASS;
+    };
+    let frame = Linear::new(&ctx);
+    let parsed = parse(&frame);
+    let tables = KernelTables::new(&ctx);
+    match judge(&frame, &parsed, &tables, policy, counters) {
+        Verdict::Drop(_) if policy.monitor == 0 => xdp_action::XDP_DROP,
+        Verdict::Drop(_) | Verdict::Pass => xdp_action::XDP_PASS,
+    }
 }
-#[cfg(not(test))]
+
+/// The kernel loads a program that calls GPL-only helpers, such as `bpf_ktime_get_ns`'s kin, only under this licence.
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+
 #[panic_handler]
-fn panic(_: &core::panic::PanicInfo<'_>) -> ! { loop {} }
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}
