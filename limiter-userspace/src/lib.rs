@@ -1,1 +1,18 @@
-//! .
+//! The daemon and command line of limiter.
+//!
+//! Data flows one way: flags -> [`settings`] (a checked, pure value) -> maps ([`kernel`]) -> verdicts -> counters ->
+//! [`report`] -> socket, metrics and terminal ([`serve`], [`client`]).
+
+pub mod cli;
+pub mod client;
+pub mod daemon;
+pub mod explain;
+pub mod kernel;
+pub mod logging;
+pub mod metrics;
+pub mod observer;
+pub mod report;
+pub mod serve;
+pub mod settings;
+pub mod show;
+pub mod units;

@@ -1,2 +1,143 @@
-//! .
-fn main() {}
+//! The binary `limiter`.
+
+use std::{
+    io::{self, ErrorKind, Write as _},
+    path::Path,
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, Result};
+use clap::{CommandFactory as _, Parser as _, error::ErrorKind as ClapError};
+use limiter_userspace::{
+    cli::{Cli, Command, ExplainArgs},
+    client::{self, Client},
+    daemon, logging,
+    report::{Status, Top, Unloaded},
+    settings::{Settings, UsageError},
+    show,
+};
+use serde::Serialize;
+
+/// Exit codes: 0 done, 1 refused or failed, 2 wrong usage.
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("limiter: {error:#}");
+            if error.is::<UsageError>() {
+                ExitCode::from(2)
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// Help goes out as it is; of a bad value, one line is enough.
+fn usage(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ClapError::ValueValidation | ClapError::InvalidValue => {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            eprintln!(
+                "limiter: {}",
+                first.strip_prefix("error: ").unwrap_or(first)
+            );
+            ExitCode::from(2)
+        }
+        _ => {
+            // Help that cannot be printed has nobody to read it.
+            drop(error.print());
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        }
+    }
+}
+
+fn run(
+    Cli {
+        socket,
+        pin_dir,
+        command,
+    }: Cli,
+) -> Result<()> {
+    if let Command::Completions { shell } = command {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "limiter", &mut script);
+        return Ok(io::stdout().write_all(&script)?);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    let client = Client::new(&socket, &pin_dir);
+    match command {
+        Command::Run(args) => {
+            let settings = Settings::new(*args)?;
+            logging::start();
+            runtime.block_on(daemon::run(settings, &socket, &pin_dir))
+        }
+        Command::Status(output) => {
+            let status: Status = runtime.block_on(client.get("/v1/status"))?;
+            print(output.json, &status, show::status)
+        }
+        Command::Top(output) => {
+            let top: Top = runtime.block_on(client.get("/v1/top"))?;
+            print(output.json, &top, show::top)
+        }
+        Command::Explain(args) => {
+            let explanation = runtime.block_on(client.get(&question(&args)))?;
+            print(args.json, &explanation, show::explanation)
+        }
+        Command::Unload => {
+            let unloaded = runtime.block_on(unload(client, &pin_dir))?;
+            print(false, &unloaded, show::unloaded)
+        }
+        Command::Completions { .. } => unreachable!("handled above"),
+    }
+}
+
+fn question(args: &ExplainArgs) -> String {
+    let ExplainArgs {
+        address,
+        proto,
+        dport,
+        sport,
+        syn,
+        json: _,
+    } = args;
+    let proto = match proto {
+        limiter_userspace::cli::Proto::Tcp => "tcp",
+        limiter_userspace::cli::Proto::Udp => "udp",
+        limiter_userspace::cli::Proto::Icmp => "icmp",
+    };
+    format!("/v1/explain?address={address}&proto={proto}&dport={dport}&sport={sport}&syn={syn}")
+}
+
+async fn unload(client: Client<'_>, pin_dir: &Path) -> Result<Unloaded> {
+    match client.connect().await? {
+        Some(stream) => client::request(stream, hyper::Method::POST, "/v1/unload").await,
+        None => daemon::unload_pins(pin_dir),
+    }
+}
+
+fn print<T: Serialize>(json: bool, value: &T, show: fn(&T) -> String) -> Result<()> {
+    let text = if json {
+        serde_json::to_string_pretty(value)? + "\n"
+    } else {
+        show(value)
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}

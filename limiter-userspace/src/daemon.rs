@@ -1,0 +1,382 @@
+//! `limiter run`: loads, attaches, serves, and leaves as it was told.
+
+use std::{
+    path::Path,
+    process,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, anyhow};
+use aya::Ebpf;
+use aya_log::EbpfLogger;
+use limiter_common::{counters::Counters, policy::Policy};
+use sd_notify::NotifyState;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::{mpsc, oneshot},
+};
+use tracing::{info, warn};
+
+use crate::{
+    cli::OnExit,
+    explain::{self, Explanation, LIMIT_NAME, Question},
+    kernel::{
+        attach::{self, Attachment},
+        bpffs::PinDir,
+        load::{self, Loaded, Options},
+        pins::{self, PinLock},
+        preflight,
+        tables::Tables,
+    },
+    observer::Observer,
+    report::{
+        self, InterfaceStatus, LimitStatus, PacketCounts, PolicyStatus, SourcesStatus, Status, Top,
+        Unloaded,
+    },
+    serve::{ControlSocket, MetricsPort},
+    settings::{PolicySpec, Settings},
+    units,
+};
+
+/// The policy of the flags is the first, and so far the only one.
+const GENERATION: u32 = 1;
+
+/// A running daemon.
+pub struct Daemon {
+    started: Instant,
+    spec: PolicySpec,
+    policy: Policy,
+    capacity: u32,
+    tables: Arc<Tables>,
+    observer: Arc<Observer>,
+    attachments: Mutex<Vec<Attachment>>,
+    unload: mpsc::Sender<oneshot::Sender<Unloaded>>,
+}
+
+/// Runs until a signal or `limiter unload`.
+///
+/// # Errors
+///
+/// What could not be set up; nothing is left behind then.
+pub async fn run(settings: Settings, socket: &Path, pin_dir: &Path) -> Result<()> {
+    let Settings {
+        interfaces,
+        policy: spec,
+        capacity,
+        attach,
+        metrics,
+        socket_group,
+        on_exit,
+        kernel_log,
+    } = settings;
+    preflight::check(capacity)?;
+    // From here on a signal waits until what was begun can be undone.
+    let mut signals = Signals::listen()?;
+    let pin_dir = PinDir::create(pin_dir)?;
+    let _lock = PinLock::take(&pin_dir)?;
+    let interfaces = attach::survey(&interfaces, pin_dir.path())?;
+    let control = ControlSocket::bind(socket, socket_group.as_deref()).await?;
+    let metrics = match metrics {
+        Some(address) => Some(MetricsPort::bind(address).await?),
+        None => None,
+    };
+
+    let policy = spec.compile(GENERATION);
+    let options = Options {
+        interfaces: u32::try_from(interfaces.len())?,
+        capacity,
+        kernel_log,
+        test_clock: false,
+    };
+    let memory = units::bytes(preflight::table_bytes(capacity));
+    info!(rate = %spec.rate, burst = %spec.burst, mode = spec.mode(), capacity, memory, "loading");
+    let Loaded {
+        mut instances,
+        tables,
+    } = load::load(options, &policy, &pin_dir)?;
+    let attachments = attach::attach(interfaces, &mut instances, attach, pin_dir.path())?;
+    for Attachment {
+        interface,
+        program,
+        mode,
+        ..
+    } in &attachments
+    {
+        info!(
+            interface = interface.name,
+            ifindex = interface.index,
+            program,
+            mode = mode.name(),
+            held_by = "link",
+            "attached"
+        );
+    }
+
+    let (unload, mut unload_requests) = mpsc::channel(1);
+    let daemon = Arc::new(Daemon {
+        started: Instant::now(),
+        spec,
+        policy,
+        capacity,
+        tables: Arc::new(tables),
+        observer: Arc::new(Observer::new(capacity)),
+        attachments: Mutex::new(attachments),
+        unload,
+    });
+    daemon
+        .observer
+        .start(Arc::clone(&daemon.tables))
+        .context("cannot start the observer's thread")?;
+    if kernel_log {
+        for ebpf in &mut instances {
+            forward_kernel_log(ebpf)?;
+        }
+    }
+    tokio::spawn(control.serve(Arc::clone(&daemon)));
+    if let Some(metrics) = metrics {
+        tokio::spawn(metrics.serve(Arc::clone(&daemon)));
+    }
+    notify(&[NotifyState::Ready]);
+    info!(socket = %socket.display(), "ready");
+
+    let leave = tokio::select! {
+        signal = signals.next() => match (signal, on_exit) {
+            (Stop::Terminate, OnExit::Keep) => Leave::Keep,
+            (Stop::Interrupt, _) | (Stop::Terminate, OnExit::Detach) => Leave::Detach(None),
+        },
+        Some(reply) = unload_requests.recv() => Leave::Detach(Some(reply)),
+    };
+    notify(&[NotifyState::Stopping]);
+    daemon.leave(leave).await
+}
+
+/// How to end.
+enum Leave {
+    Detach(Option<oneshot::Sender<Unloaded>>),
+    Keep,
+}
+
+impl Daemon {
+    /// What `limiter status` shows.
+    ///
+    /// # Errors
+    ///
+    /// Where the maps cannot be read.
+    pub fn status(&self) -> Result<Status> {
+        let attachments = self.attachments();
+        let mut total = Counters::default();
+        let mut interfaces = Vec::new();
+        for attachment in attachments.iter() {
+            let counters = self.tables.counters(attachment.slot)?;
+            total.add(&counters);
+            interfaces.push(interface_status(attachment, &counters));
+        }
+        let survey = self.observer.latest();
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ready: !interfaces.is_empty() && interfaces.iter().all(|interface| interface.attached),
+            pid: process::id(),
+            uptime_s: self.started.elapsed().as_secs(),
+            policy: PolicyStatus {
+                generation: self.policy.generation,
+                source: "flags".to_owned(),
+                mode: self.spec.mode().to_owned(),
+                ipv4_prefix: self.spec.ipv4_prefix,
+                ipv6_prefix: self.spec.ipv6_prefix,
+            },
+            interfaces,
+            limits: vec![LimitStatus {
+                name: LIMIT_NAME.to_owned(),
+                mode: self.spec.mode().to_owned(),
+                per: "source".to_owned(),
+                rate: self.spec.rate.to_string(),
+                burst: self.spec.burst.to_string(),
+                passed: total.limit.passed,
+                dropped: total.limit.dropped,
+                would_drop: total.limit.would_drop,
+            }],
+            sources: SourcesStatus {
+                capacity: self.capacity,
+                tracked: survey.walk.entries,
+                tracked_age_s: survey.at.elapsed().as_secs(),
+                tracked_complete: survey.walk.complete,
+                memory_bytes: preflight::table_bytes(self.capacity),
+                events: report::table_events(&total),
+            },
+        })
+    }
+
+    /// What `limiter explain` shows.
+    ///
+    /// # Errors
+    ///
+    /// Where the maps cannot be read.
+    pub fn explain(&self, question: &Question) -> Result<Explanation> {
+        explain::explain(question, &self.spec, &self.policy, &self.tables)
+    }
+
+    /// What `limiter top` shows.
+    #[must_use]
+    pub fn top(&self) -> Top {
+        self.observer.latest().top()
+    }
+
+    /// Ends enforcement and the daemon; answers when enforcement has ended.
+    ///
+    /// # Errors
+    ///
+    /// Where the daemon is ending already.
+    pub async fn unload(&self) -> Result<Unloaded> {
+        let (reply, done) = oneshot::channel();
+        let ending = || anyhow!("the daemon is ending already");
+        self.unload
+            .try_send(reply)
+            .map_err(|_full_or_closed: mpsc::error::TrySendError<_>| ending())?;
+        done.await
+            .map_err(|_closed: oneshot::error::RecvError| ending())
+    }
+
+    fn attachments(&self) -> std::sync::MutexGuard<'_, Vec<Attachment>> {
+        self.attachments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn leave(&self, leave: Leave) -> Result<()> {
+        let attachments = std::mem::take(&mut *self.attachments());
+        let places: Vec<(String, u32)> = attachments
+            .iter()
+            .map(|attachment| (attachment.interface.name.clone(), attachment.slot))
+            .collect();
+        match leave {
+            Leave::Keep => {
+                self.say_what_was_counted(&places);
+                info!("enforcement goes on in the kernel; `limiter unload` ends it");
+            }
+            Leave::Detach(reply) => {
+                let mut failed = None;
+                for attachment in attachments {
+                    if let Err(error) = attachment.detach() {
+                        warn!("{error:#}");
+                        failed = Some(error);
+                    }
+                }
+                self.say_what_was_counted(&places);
+                if let Some(error) = failed {
+                    return Err(
+                        error.context("enforcement has not ended everywhere; try `limiter unload`")
+                    );
+                }
+                if let Some(reply) = reply {
+                    let interfaces = places.into_iter().map(|(name, _)| name).collect();
+                    if reply.send(Unloaded { interfaces }).is_ok() {
+                        // The answer is on its way through a connection of its own.
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn say_what_was_counted(&self, places: &[(String, u32)]) {
+        for (interface, slot) in places {
+            match self.tables.counters(*slot) {
+                Ok(counters) => info!(
+                    interface,
+                    seen = counters.seen,
+                    passed = counters.passed,
+                    dropped = counters.dropped_total(),
+                    would_drop = counters.would_drop.iter().sum::<u64>(),
+                    "counted"
+                ),
+                Err(error) => warn!("{error:#}"),
+            }
+        }
+    }
+}
+
+fn interface_status(attachment: &Attachment, counters: &Counters) -> InterfaceStatus {
+    InterfaceStatus {
+        name: attachment.interface.name.clone(),
+        ifindex: attachment.interface.index,
+        attached: attachment.is_attached(),
+        attach_mode: attachment.mode.name().to_owned(),
+        attach_type: "link".to_owned(),
+        program_id: attachment.program,
+        packets: PacketCounts::from(counters),
+        host_needs: report::needs(counters),
+        odd: report::odd(counters),
+    }
+}
+
+/// Forwards what the program logs to the daemon's log, once a second: the events are rare.
+fn forward_kernel_log(ebpf: &mut Ebpf) -> Result<()> {
+    let mut logger = EbpfLogger::init(ebpf).context("cannot read the program's log")?;
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            ticks.tick().await;
+            logger.flush();
+        }
+    });
+    Ok(())
+}
+
+fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        warn!("cannot notify the service manager: {error}");
+    }
+}
+
+/// What a signal asks for.
+enum Stop {
+    Interrupt,
+    Terminate,
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Stop {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return Stop::Interrupt,
+                _ = self.terminate.recv() => return Stop::Terminate,
+                _ = self.hangup.recv() => info!("SIGHUP: the policy comes from flags, there is nothing to reload"),
+            }
+        }
+    }
+}
+
+/// `limiter unload`, where no daemon is left to do it.
+///
+/// # Errors
+///
+/// Where a pin cannot be removed.
+pub fn unload_pins(pin_dir: &Path) -> Result<Unloaded> {
+    let mut interfaces = Vec::new();
+    for link in pins::links(pin_dir)? {
+        interfaces.push(link.interface_name());
+        link.detach()?;
+    }
+    if pin_dir.is_dir() {
+        // Others' pins, if any, stay.
+        drop(std::fs::remove_dir(pin_dir));
+    }
+    Ok(Unloaded { interfaces })
+}
