@@ -99,7 +99,7 @@ pub struct RunArgs {
     pub ipv6_prefix: Option<u8>,
 
     /// Remember this many sources; the least recently seen make room [default: 1048576]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub max_sources: Option<u32>,
 
     /// What each of the host's own needs (ARP, neighbour discovery, path MTU, DHCP, ...) may take per interface
@@ -138,6 +138,15 @@ pub struct RunArgs {
     /// Log rare events of the program in the kernel: a full table, contended buckets
     #[arg(long)]
     pub kernel_log: bool,
+}
+
+/// A count as people write it, perhaps with underscores.
+fn count(text: &str) -> Result<u32, String> {
+    text.replace('_', "")
+        .parse()
+        .map_err(|_not_a_u32: std::num::ParseIntError| {
+            format!("not a whole number from 0 to {}", u32::MAX)
+        })
 }
 
 /// Where in the receive path the program runs.

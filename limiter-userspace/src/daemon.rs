@@ -73,14 +73,15 @@ pub async fn run(settings: Settings, socket: &Path, pin_dir: &Path) -> Result<()
     preflight::check(capacity)?;
     // From here on a signal waits until what was begun can be undone.
     let mut signals = Signals::listen()?;
-    let pin_dir = PinDir::create(pin_dir)?;
-    let _lock = PinLock::take(&pin_dir)?;
-    let interfaces = attach::survey(&interfaces, pin_dir.path())?;
+    let interfaces = attach::find(&interfaces)?;
     let control = ControlSocket::bind(socket, socket_group.as_deref()).await?;
     let metrics = match metrics {
         Some(address) => Some(MetricsPort::bind(address).await?),
         None => None,
     };
+    let pin_dir = PinDir::create(pin_dir)?;
+    let _lock = PinLock::take(&pin_dir)?;
+    attach::check_free(&interfaces, pin_dir.path())?;
 
     let policy = spec.compile(GENERATION);
     let options = Options {

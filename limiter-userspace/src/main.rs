@@ -43,11 +43,15 @@ fn usage(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ClapError::ValueValidation | ClapError::InvalidValue => {
             let text = error.to_string();
-            let first = text.lines().next().unwrap_or_default();
-            eprintln!(
-                "limiter: {}",
-                first.strip_prefix("error: ").unwrap_or(first)
-            );
+            // The second line lists the possible values, where there are any.
+            let said: Vec<&str> = text
+                .lines()
+                .take(2)
+                .map(str::trim)
+                .filter(|line| !line.is_empty())
+                .collect();
+            let said = said.join(" ");
+            eprintln!("limiter: {}", said.strip_prefix("error: ").unwrap_or(&said));
             ExitCode::from(2)
         }
         _ => {

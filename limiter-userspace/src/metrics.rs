@@ -10,7 +10,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::report::Status;
+use crate::report::{ByName, InterfaceStatus, LimitStatus, NeedCounts, SourcesStatus, Status};
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -35,181 +35,176 @@ type Labels<'a> = Vec<(&'a str, &'a str)>;
 type Sample<'a> = (Labels<'a>, u64);
 
 impl Collector for Moment {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let Self(status) = self;
-        let Status {
-            version,
-            ready,
-            pid: _,
-            uptime_s,
-            policy,
-            interfaces,
-            limits,
-            sources,
-        } = status;
-        let mut family = Families(&mut encoder);
-
-        family.gauge(
-            "limiter_build_info",
-            "Version of the daemon",
-            [(vec![("version", version.as_str())], 1)],
-        )?;
-        family.gauge(
-            "limiter_ready",
-            "1 if every interface is attached",
-            [(vec![], u64::from(*ready))],
-        )?;
-        family.gauge(
-            "limiter_uptime_seconds",
-            "Time since the daemon started",
-            [(vec![], *uptime_s)],
-        )?;
-        family.gauge(
-            "limiter_policy_generation",
-            "Policies of this daemon so far",
-            [(vec![], policy.generation.into())],
-        )?;
-
-        family.gauge(
-            "limiter_interface_attached",
-            "1 if the program is on the interface, by the mode it is attached in",
-            interfaces.iter().map(|i| {
-                (
-                    vec![
-                        ("interface", i.name.as_str()),
-                        ("mode", i.attach_mode.as_str()),
-                    ],
-                    u64::from(i.attached),
-                )
-            }),
-        )?;
-        let per_interface = |count: fn(&crate::report::PacketCounts) -> u64| {
-            interfaces
-                .iter()
-                .map(move |i| (vec![("interface", i.name.as_str())], count(&i.packets)))
-        };
-        family.counter(
-            "limiter_packets_seen",
-            "Frames that reached the program",
-            per_interface(|p| p.seen),
-        )?;
-        family.counter(
-            "limiter_packets_passed",
-            "Frames passed to the network stack",
-            per_interface(|p| p.passed),
-        )?;
-        family.counter(
-            "limiter_packets_dropped",
-            "Frames dropped, by reason",
-            interfaces
-                .iter()
-                .flat_map(|i| by_name(&i.name, "reason", &i.packets.dropped_by_reason)),
-        )?;
-        family.counter(
-            "limiter_packets_would_drop",
-            "Frames passed in monitor mode that would have been dropped, by reason",
-            interfaces
-                .iter()
-                .flat_map(|i| by_name(&i.name, "reason", &i.packets.would_drop_by_reason)),
-        )?;
-        family.counter(
-            "limiter_host_needs_passed",
-            "The host's own needs that passed under their ceiling, by kind",
-            interfaces.iter().flat_map(|i| {
-                i.host_needs.iter().map(|(need, n)| {
-                    (
-                        vec![("interface", i.name.as_str()), ("need", need.as_str())],
-                        n.passed,
-                    )
-                })
-            }),
-        )?;
-        family.counter(
-            "limiter_host_needs_exceeded",
-            "The host's own needs beyond their ceiling, by kind",
-            interfaces.iter().flat_map(|i| {
-                i.host_needs.iter().map(|(need, n)| {
-                    (
-                        vec![("interface", i.name.as_str()), ("need", need.as_str())],
-                        n.exceeded,
-                    )
-                })
-            }),
-        )?;
-        family.counter(
-            "limiter_odd_frames",
-            "Odd frames, whatever became of them, by kind",
-            interfaces
-                .iter()
-                .flat_map(|i| by_name(&i.name, "kind", &i.odd)),
-        )?;
-
-        let per_limit = |count: fn(&crate::report::LimitStatus) -> u64| {
-            limits.iter().map(move |l| {
-                (
-                    vec![("limit", l.name.as_str()), ("mode", l.mode.as_str())],
-                    count(l),
-                )
-            })
-        };
-        family.counter(
-            "limiter_limit_passed",
-            "Packets that the limit matched and that passed",
-            per_limit(|l| l.passed),
-        )?;
-        family.counter(
-            "limiter_limit_dropped",
-            "Packets dropped by the limit",
-            per_limit(|l| l.dropped),
-        )?;
-        family.counter(
-            "limiter_limit_would_drop",
-            "Packets that the limit would have dropped were it not in monitor mode",
-            per_limit(|l| l.would_drop),
-        )?;
-
-        family.gauge(
-            "limiter_sources_capacity",
-            "Sources that the table can hold",
-            [(vec![], sources.capacity.into())],
-        )?;
-        family.gauge(
-            "limiter_sources_tracked",
-            "Sources found by the last walk over the table",
-            [(vec![], sources.tracked)],
-        )?;
-        family.gauge(
-            "limiter_sources_tracked_age_seconds",
-            "Time since that walk",
-            [(vec![], sources.tracked_age_s)],
-        )?;
-        family.gauge(
-            "limiter_sources_memory_bytes",
-            "Memory of the table",
-            [(vec![], sources.memory_bytes)],
-        )?;
-        family.counter(
-            "limiter_sources_events",
-            "Work on the table, by kind",
-            sources
-                .events
-                .iter()
-                .map(|(event, count)| (vec![("event", event.as_str())], *count)),
-        )
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut families = Families(&mut encoder);
+        daemon(&mut families, &self.0)?;
+        packets(&mut families, &self.0.interfaces)?;
+        needs(&mut families, &self.0.interfaces)?;
+        limits(&mut families, &self.0.limits)?;
+        sources(&mut families, &self.0.sources)
     }
 }
 
+fn daemon(families: &mut Families<'_, '_>, status: &Status) -> fmt::Result {
+    let version = vec![("version", status.version.as_str())];
+    families.gauge(
+        "limiter_build_info",
+        "Version of the daemon",
+        [(version, 1)],
+    )?;
+    families.gauge(
+        "limiter_ready",
+        "1 if every interface is attached",
+        [(vec![], status.ready.into())],
+    )?;
+    families.gauge(
+        "limiter_uptime_seconds",
+        "Time since the daemon started",
+        [(vec![], status.uptime_s)],
+    )?;
+    families.gauge(
+        "limiter_policy_generation",
+        "Policies of this daemon so far",
+        [(vec![], status.policy.generation.into())],
+    )
+}
+
+fn packets(families: &mut Families<'_, '_>, interfaces: &[InterfaceStatus]) -> fmt::Result {
+    families.gauge(
+        "limiter_interface_attached",
+        "1 if the program is on the interface, by the mode it is attached in",
+        interfaces.iter().map(|i| {
+            (
+                vec![interface(i), ("mode", i.attach_mode.as_str())],
+                i.attached.into(),
+            )
+        }),
+    )?;
+    families.counter(
+        "limiter_packets_seen",
+        "Frames that reached the program",
+        interfaces
+            .iter()
+            .map(|i| (vec![interface(i)], i.packets.seen)),
+    )?;
+    families.counter(
+        "limiter_packets_passed",
+        "Frames passed to the network stack",
+        interfaces
+            .iter()
+            .map(|i| (vec![interface(i)], i.packets.passed)),
+    )?;
+    families.counter(
+        "limiter_packets_dropped",
+        "Frames dropped, by reason",
+        interfaces
+            .iter()
+            .flat_map(|i| by_name(i, "reason", &i.packets.dropped_by_reason)),
+    )?;
+    families.counter(
+        "limiter_packets_would_drop",
+        "Frames passed in monitor mode that would have been dropped, by reason",
+        interfaces
+            .iter()
+            .flat_map(|i| by_name(i, "reason", &i.packets.would_drop_by_reason)),
+    )?;
+    families.counter(
+        "limiter_odd_frames",
+        "Odd frames, whatever became of them, by kind",
+        interfaces.iter().flat_map(|i| by_name(i, "kind", &i.odd)),
+    )
+}
+
+fn needs(families: &mut Families<'_, '_>, interfaces: &[InterfaceStatus]) -> fmt::Result {
+    let samples = |count: fn(&NeedCounts) -> u64| {
+        interfaces.iter().flat_map(move |i| {
+            i.host_needs.iter().map(move |(need, counts)| {
+                (vec![interface(i), ("need", need.as_str())], count(counts))
+            })
+        })
+    };
+    families.counter(
+        "limiter_host_needs_passed",
+        "The host's own needs that passed under their ceiling, by kind",
+        samples(|counts| counts.passed),
+    )?;
+    families.counter(
+        "limiter_host_needs_exceeded",
+        "The host's own needs beyond their ceiling, by kind",
+        samples(|counts| counts.exceeded),
+    )
+}
+
+fn limits(families: &mut Families<'_, '_>, limits: &[LimitStatus]) -> fmt::Result {
+    let samples = |count: fn(&LimitStatus) -> u64| {
+        limits.iter().map(move |l| {
+            (
+                vec![("limit", l.name.as_str()), ("mode", l.mode.as_str())],
+                count(l),
+            )
+        })
+    };
+    families.counter(
+        "limiter_limit_passed",
+        "Packets that the limit matched and that passed everything",
+        samples(|limit| limit.passed),
+    )?;
+    families.counter(
+        "limiter_limit_dropped",
+        "Packets dropped by the limit",
+        samples(|limit| limit.dropped),
+    )?;
+    families.counter(
+        "limiter_limit_would_drop",
+        "Packets that the limit would have dropped were it not in monitor mode",
+        samples(|limit| limit.would_drop),
+    )
+}
+
+fn sources(families: &mut Families<'_, '_>, sources: &SourcesStatus) -> fmt::Result {
+    let mut gauge = |name, help, value| families.gauge(name, help, [(vec![], value)]);
+    gauge(
+        "limiter_sources_capacity",
+        "Sources that the table can hold",
+        sources.capacity.into(),
+    )?;
+    gauge(
+        "limiter_sources_tracked",
+        "Sources found by the last walk over the table",
+        sources.tracked,
+    )?;
+    gauge(
+        "limiter_sources_tracked_age_seconds",
+        "Time since that walk",
+        sources.tracked_age_s,
+    )?;
+    gauge(
+        "limiter_sources_memory_bytes",
+        "Memory of the table",
+        sources.memory_bytes,
+    )?;
+    families.counter(
+        "limiter_sources_events",
+        "Work on the table, by kind",
+        sources
+            .events
+            .iter()
+            .map(|(event, count)| (vec![("event", event.as_str())], *count)),
+    )
+}
+
+fn interface(interface: &InterfaceStatus) -> (&'static str, &str) {
+    ("interface", interface.name.as_str())
+}
+
 fn by_name<'a>(
-    interface: &'a str,
+    status: &'a InterfaceStatus,
     label: &'static str,
-    counts: &'a crate::report::ByName,
-) -> impl Iterator<Item = (Labels<'a>, u64)> {
-    counts.iter().map(move |(name, count)| {
-        (
-            vec![("interface", interface), (label, name.as_str())],
-            *count,
-        )
-    })
+    counts: &'a ByName,
+) -> impl Iterator<Item = Sample<'a>> {
+    counts
+        .iter()
+        .map(move |(name, count)| (vec![interface(status), (label, name.as_str())], *count))
 }
 
 struct Families<'a, 'b>(&'a mut DescriptorEncoder<'b>);

@@ -1,6 +1,6 @@
 //! Attaching to interfaces, all or none.
 
-use std::{fs, os::fd::AsFd as _, path::Path};
+use std::{os::fd::AsFd as _, path::Path};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use aya::{
@@ -54,61 +54,70 @@ impl Attachment {
 enum Plan {
     /// Nothing is there.
     Attach,
+    /// Nothing is there but the shell of a link whose interface is gone.
+    AttachOverShell,
     /// A link of ours, left by a daemon that is gone: put the new program in its place, without a gap.
     Replace,
 }
 
-/// Looks at the interfaces before anything is loaded.
+/// Finds the interfaces.
 ///
 /// # Errors
 ///
-/// Where one is missing, of a kind that cannot be limited, or taken.
-pub fn survey(names: &[String], pin_dir: &Path) -> Result<Vec<Interface>> {
+/// Where one is missing or of a kind that cannot be limited.
+pub fn find(names: &[String]) -> Result<Vec<Interface>> {
     names
         .iter()
         .map(|name| {
             let interface = interface::find(name)?;
             if interface.loopback {
-                bail!("--iface {name}: is the loopback, whose sources limiter drops as impossible; name the interface to the network");
+                bail!(
+                    "--iface {name}: is the loopback, whose sources limiter drops as impossible; name the interface to \
+                     the network"
+                );
             }
             if !interface.ethernet {
-                bail!("--iface {name}: has no Ethernet header (tun, wg, ppp, ...), which this version needs; name the interface below it");
+                bail!(
+                    "--iface {name}: has no Ethernet header (tun, wg, ppp, ...), which this version needs; name the \
+                     interface below it"
+                );
             }
-            plan(&interface, pin_dir)?;
             Ok(interface)
         })
         .collect()
 }
 
-fn plan(interface: &Interface, pin_dir: &Path) -> Result<Plan> {
-    let path = pins::link_path(pin_dir, interface.index);
-    let ours = if path.exists() {
-        Some(linked_program(&path)?)
-    } else {
-        None
-    };
-    match (interface.xdp, ours) {
-        (None, _) => Ok(Plan::Attach),
-        (Some(there), Some(ours)) if there.program == ours => Ok(Plan::Replace),
-        (Some(there), _) => bail!(
-            "--iface {}: XDP program {} (id {}) is attached already; take it off (ip link set dev {} xdp off, or by \
-             whoever attached it), or name another interface",
-            interface.name,
-            programs::name(there.program),
-            there.program,
-            interface.name
-        ),
-    }
+/// Checks that no interface is taken, before anything is loaded.
+///
+/// # Errors
+///
+/// Where somebody else's program is on one.
+pub fn check_free(interfaces: &[Interface], pin_dir: &Path) -> Result<()> {
+    interfaces
+        .iter()
+        .try_for_each(|interface| plan(interface, pin_dir).map(drop))
 }
 
-/// The program of a pinned link.
-fn linked_program(path: &Path) -> Result<u32> {
-    let link = AyaPinnedLink::from_pin(path)
-        .with_context(|| format!("{}: cannot be opened", path.display()))?;
-    let info = FdLink::from(link)
-        .info()
-        .with_context(|| format!("{}: cannot be examined", path.display()))?;
-    Ok(info.program_id())
+fn plan(interface: &Interface, pin_dir: &Path) -> Result<Plan> {
+    let name = &interface.name;
+    let (pin, pinned) = pins::of_interface(pin_dir, interface.index);
+    let ours = if pinned { pin.program()? } else { None };
+    match (interface.xdp, ours) {
+        (None, None) if pinned => Ok(Plan::AttachOverShell),
+        (None, None) => Ok(Plan::Attach),
+        (Some(there), Some(ours)) if there.program == ours => Ok(Plan::Replace),
+        (None, Some(ours)) => bail!(
+            "--pin-dir {}: its link for interface index {} (program {ours}) is of another network namespace; use a pin \
+             directory for each",
+            pin_dir.display(),
+            interface.index
+        ),
+        (Some(AttachedXdp { program, .. }), _) => bail!(
+            "--iface {name}: XDP program {} (id {program}) is attached already; stop whoever attached it (if nobody holds \
+             it: ip link set dev {name} xdp off), or name another interface",
+            programs::name(program),
+        ),
+    }
 }
 
 /// Attaches an instance to each interface. If one is refused, those attached before it are detached again.
@@ -149,10 +158,7 @@ fn attach_one(
         .info()
         .context("cannot examine the loaded program")?
         .id();
-    let pin = pins::PinnedLink {
-        path: pins::link_path(pin_dir, interface.index),
-        interface: interface.index,
-    };
+    let (pin, _) = pins::of_interface(pin_dir, interface.index);
     match plan(&interface, pin_dir)? {
         Plan::Replace if interface.xdp.is_some_and(|xdp| xdp.mode == Some(mode)) => {
             replace(xdp, &pin.path)?;
@@ -170,14 +176,11 @@ fn attach_one(
             pin.detach()?;
             create(xdp, &interface, mode, &pin.path)?;
         }
-        Plan::Attach => {
-            if pin.path.exists() {
-                // The shell of a link whose interface is gone, or from which somebody took the program off.
-                fs::remove_file(&pin.path)
-                    .with_context(|| format!("{}: cannot be removed", pin.path.display()))?;
-            }
+        Plan::AttachOverShell => {
+            pin.detach()?;
             create(xdp, &interface, mode, &pin.path)?;
         }
+        Plan::Attach => create(xdp, &interface, mode, &pin.path)?,
     }
     Ok(Attachment {
         interface,

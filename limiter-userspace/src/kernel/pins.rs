@@ -13,12 +13,6 @@ use super::{bpffs::PinDir, interface, sys};
 
 const LINK_PREFIX: &str = "link_";
 
-/// Where the link of an interface is pinned. By index: a name may hold a dot, which the BPF file system refuses.
-#[must_use]
-pub fn link_path(pin_dir: &Path, interface: u32) -> PathBuf {
-    pin_dir.join(format!("{LINK_PREFIX}{interface}"))
-}
-
 /// The right to change what is pinned in a directory; one daemon at a time has it.
 pub struct PinLock(#[expect(dead_code, reason = "held for its lock")] Flock<File>);
 
@@ -44,7 +38,16 @@ impl PinLock {
     }
 }
 
-/// A link left pinned.
+/// Where the link of an interface is pinned, and whether there is one. By index: a name may hold a dot, which the BPF
+/// file system refuses.
+#[must_use]
+pub fn of_interface(pin_dir: &Path, interface: u32) -> (PinnedLink, bool) {
+    let path = pin_dir.join(format!("{LINK_PREFIX}{interface}"));
+    let exists = path.exists();
+    (PinnedLink { path, interface }, exists)
+}
+
+/// A pinned link.
 #[derive(Clone, Debug)]
 pub struct PinnedLink {
     /// Where.
@@ -54,6 +57,20 @@ pub struct PinnedLink {
 }
 
 impl PinnedLink {
+    /// The program of the link; `None` where the link is an empty shell, its interface gone.
+    ///
+    /// # Errors
+    ///
+    /// Where the pin cannot be opened or holds no link.
+    pub fn program(&self) -> Result<Option<u32>> {
+        let shown = self.path.display();
+        let link =
+            sys::open_pin(&self.path).with_context(|| format!("{shown}: cannot be opened"))?;
+        let info =
+            sys::link_info(link.as_fd()).with_context(|| format!("{shown}: cannot be examined"))?;
+        Ok((info.interface != 0).then_some(info.program))
+    }
+
     /// The interface's name; its index where it is gone.
     #[must_use]
     pub fn interface_name(&self) -> String {

@@ -13,6 +13,7 @@ use std::{
 use limiter_common::{source::SourceKey, state::SourceState};
 
 const BPF_OBJ_GET: libc::c_long = 7;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const BPF_MAP_LOOKUP_BATCH: libc::c_long = 24;
 const BPF_LINK_DETACH: libc::c_long = 34;
 
@@ -43,6 +44,29 @@ struct ObjAttr {
     bpf_fd: u32,
     file_flags: u32,
 }
+
+/// `union bpf_attr`, its `info` member.
+#[repr(C)]
+struct InfoAttr {
+    bpf_fd: u32,
+    info_len: u32,
+    info: u64,
+}
+
+/// `struct bpf_link_info` of an XDP link, as far as it is needed.
+#[repr(C)]
+#[derive(Default)]
+struct LinkInfoBytes {
+    kind: u32,
+    id: u32,
+    program: u32,
+    padding: u32,
+    interface: u32,
+    tail: u32,
+}
+
+const LINK_INFO_SIZE: u32 = 24;
+const _: () = assert!(size_of::<LinkInfoBytes>() == LINK_INFO_SIZE as usize);
 
 fn bpf<A>(command: libc::c_long, attr: &mut A) -> io::Result<libc::c_long> {
     // SAFETY: `attr` is a prefix of `union bpf_attr` of the size given, and the pointers in it are valid for the call.
@@ -114,6 +138,32 @@ pub(super) fn lookup_batch(
     };
     *cursor = Cursor(Some(to));
     Ok((attr.count as usize, last))
+}
+
+/// An XDP link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LinkInfo {
+    /// Its program.
+    pub(super) program: u32,
+    /// The index of its interface; 0 when that is gone.
+    pub(super) interface: u32,
+}
+
+/// Describes an XDP link.
+pub(super) fn link_info(link: BorrowedFd<'_>) -> io::Result<LinkInfo> {
+    let mut info = LinkInfoBytes::default();
+    bpf(
+        BPF_OBJ_GET_INFO_BY_FD,
+        &mut InfoAttr {
+            bpf_fd: link.as_raw_fd().cast_unsigned(),
+            info_len: LINK_INFO_SIZE,
+            info: std::ptr::from_mut(&mut info) as u64,
+        },
+    )?;
+    Ok(LinkInfo {
+        program: info.program,
+        interface: info.interface,
+    })
 }
 
 /// Takes the program off the link's interface at once, whoever else holds the link.
