@@ -161,8 +161,10 @@ fn ip<F: Frame, T: Tables>(
     }
     match outcome {
         None => counters.limit.passed += 1,
-        Some(_) if policy.monitor != 0 => counters.limit.would_drop += 1,
-        Some(_) => counters.limit.dropped += 1,
+        Some(Reason::Limit) if policy.monitor != 0 => counters.limit.would_drop += 1,
+        Some(Reason::Limit) => counters.limit.dropped += 1,
+        // The limit could not be asked; the reason has a counter of its own.
+        Some(_) => {}
     }
     outcome
 }
