@@ -11,6 +11,7 @@ mod compiler;
 mod environment;
 mod linker;
 mod missing;
+mod note;
 mod places;
 mod route;
 mod script;

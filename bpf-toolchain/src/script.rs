@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    BPF_TARGET, LINKER_NAME, Missing, ROUTE_VARIABLE, Route, Toolchain, UnknownRoute, detect,
+    BPF_TARGET, LINKER_NAME, Missing, ROUTE_VARIABLE, Route, Toolchain, UnknownRoute, detect, note,
     target_root, tools_dir,
 };
 
@@ -105,6 +105,8 @@ impl Script {
         for line in missing.lines() {
             println!("cargo::warning={line}");
         }
+        note::forget(&self.target_root)
+            .map_err(|error| Failure::Io("change", tools_dir(&self.target_root), error))?;
         let object = self.out_dir.join(bin);
         fs::write(&object, []).map_err(|error| Failure::Io("write", object, error))
     }

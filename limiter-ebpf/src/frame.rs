@@ -30,7 +30,7 @@ impl Linear {
     /// Bytes that can be read directly.
     #[inline(always)]
     pub(crate) fn readable(&self) -> u32 {
-        (self.end - self.start) as u32
+        narrow((self.end - self.start) as u64)
     }
 }
 
@@ -78,8 +78,14 @@ impl Frame for Whole {
     fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
         let mut bytes = MaybeUninit::<[u8; N]>::uninit();
         // SAFETY: the context is the program's own, and the helper writes N bytes or fails.
-        let error =
-            unsafe { bpf_xdp_load_bytes(self.ctx, offset, bytes.as_mut_ptr().cast(), N as u32) };
+        let error = unsafe {
+            bpf_xdp_load_bytes(
+                self.ctx,
+                offset,
+                bytes.as_mut_ptr().cast(),
+                narrow(N as u64),
+            )
+        };
         if error != 0 {
             return None;
         }
@@ -101,6 +107,13 @@ impl Frame for Whole {
 /// Length of the frame over all its buffers.
 #[inline(always)]
 fn buffer_length(ctx: *mut xdp_md) -> u32 {
-    // SAFETY: the context is the program's own. A frame's length fits 32 bits.
-    unsafe { bpf_xdp_get_buff_len(ctx) as u32 }
+    // SAFETY: the context is the program's own.
+    narrow(unsafe { bpf_xdp_get_buff_len(ctx) })
+}
+
+/// A length of a frame or a part of it, which fits 32 bits.
+#[expect(clippy::cast_possible_truncation, reason = "no frame is that long")]
+#[inline(always)]
+const fn narrow(length: u64) -> u32 {
+    length as u32
 }

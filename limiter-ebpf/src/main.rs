@@ -23,14 +23,21 @@ use crate::{
     tables::KernelTables,
 };
 
-/// Judges one frame. Never `XDP_ABORTED`: that fires a tracepoint, a cost that a sender could choose.
+/// The entry. Never `XDP_ABORTED`: that fires a tracepoint, a cost that a sender could choose.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's calling convention"
+)]
 #[xdp(frags)]
-pub fn limiter(ctx: XdpContext) -> u32 {
+pub(crate) fn limiter(ctx: XdpContext) -> u32 {
     let (Some(policy), Some(counters)) = (maps::policy(), maps::counters()) else {
         return xdp_action::XDP_PASS;
     };
     let frame = Linear::new(&ctx);
-    let parsed = parse(&frame);
+    let mut parsed = parse(&frame);
+    if parsed.ran_out_of_frame() && frame.length() > frame.readable() {
+        parsed = parse(&Whole::new(&ctx));
+    }
     let tables = KernelTables::new(&ctx);
     match judge(&frame, &parsed, &tables, policy, counters) {
         Verdict::Drop(_) if policy.monitor == 0 => xdp_action::XDP_DROP,
@@ -38,7 +45,7 @@ pub fn limiter(ctx: XdpContext) -> u32 {
     }
 }
 
-/// The kernel loads a program that calls GPL-only helpers, such as `bpf_ktime_get_ns`'s kin, only under this licence.
+/// The kernel lends its GPL-only helpers to programs under a compatible licence only.
 #[unsafe(link_section = "license")]
 #[unsafe(no_mangle)]
 static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

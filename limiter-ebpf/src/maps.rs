@@ -6,7 +6,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     counters::Counters, limits::MAX_INTERFACES, needs::Need, policy::Policy, source::SourceKey,
-    state::SourceState,
+    state::SourceState, word::Word,
 };
 
 use crate::settings;
@@ -43,9 +43,13 @@ pub(crate) fn counters() -> Option<&'static mut Counters> {
     Some(unsafe { &mut *counters })
 }
 
+/// The bucket of one of the host's own needs, by number.
 #[inline(always)]
-pub(crate) fn needs() -> Option<*mut [u64; Need::COUNT]> {
-    NEEDS.get_ptr_mut(settings::interface())
+pub(crate) fn need(number: u32) -> Option<&'static Word> {
+    let words = NEEDS.get_ptr(settings::interface())?;
+    // SAFETY: valid for the program's run; a word has the layout of a u64.
+    let words: &[Word; Need::COUNT] = unsafe { &*words.cast() };
+    words.get(number as usize)
 }
 
 #[inline(always)]

@@ -52,9 +52,7 @@ impl Tables for KernelTables<'_> {
 
     #[inline(always)]
     fn need(&self, need: Need) -> Option<&Word> {
-        let words = maps::needs()?;
-        // SAFETY: a word has the layout of a u64, and the index is that of an enum of `Need::COUNT` variants.
-        Some(unsafe { &*words.cast::<Word>().add(need as usize) })
+        maps::need(need as u32)
     }
 
     #[inline(always)]
@@ -63,15 +61,16 @@ impl Tables for KernelTables<'_> {
         if !count.is_power_of_two() {
             return;
         }
-        match event {
-            Table::InsertFailed => warn!(
+        if event == Table::InsertFailed {
+            warn!(
                 self.ctx,
                 "source table took no new entry, {} times on this CPU", count
-            ),
-            _ => warn!(
+            );
+        } else {
+            warn!(
                 self.ctx,
                 "bucket contended, packet dropped, {} times on this CPU", count
-            ),
+            );
         }
     }
 }

@@ -21,6 +21,8 @@ use crate::netns::Namespace;
 
 /// How long a daemon may take to be ready, or to end.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Names another binary to call.
+const BINARY_VARIABLE: &str = "LIMITER_BIN";
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How to call `limiter` in a namespace, with a socket and a pin directory of one's own.
@@ -42,25 +44,17 @@ pub struct Daemon<'a> {
 }
 
 impl<'a> Limiter<'a> {
-    /// Calls the `limiter` that lies beside the running program, or above it as beside a test.
+    /// Calls the `limiter` that `LIMITER_BIN` names, or that lies beside the running program, or above it as beside a
+    /// test.
     ///
     /// # Errors
     /// There is none.
     pub fn new(namespace: &'a Namespace) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let program = env::current_exe().context("find the running program")?;
-        let binary = program
-            .ancestors()
-            .skip(1)
-            .take(2)
-            .map(|directory| directory.join("limiter"))
-            .find(|candidate| candidate.is_file())
-            .with_context(|| {
-                format!(
-                    "there is no limiter beside {}; run `cargo build`",
-                    program.display()
-                )
-            })?;
+        let binary = match env::var_os(BINARY_VARIABLE) {
+            Some(binary) => PathBuf::from(binary),
+            None => beside_this_program()?,
+        };
         let name = format!(
             "limiter_lab_{}_{}",
             std::process::id(),
@@ -163,6 +157,22 @@ impl<'a> Limiter<'a> {
     fn is_ready(&self) -> bool {
         self.status().is_ok_and(|status| status["ready"] == true)
     }
+}
+
+fn beside_this_program() -> Result<PathBuf> {
+    let program = env::current_exe().context("find the running program")?;
+    program
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|directory| directory.join("limiter"))
+        .find(|candidate| candidate.is_file())
+        .with_context(|| {
+            format!(
+                "there is no limiter beside {}; run `cargo build`",
+                program.display()
+            )
+        })
 }
 
 impl Drop for Limiter<'_> {

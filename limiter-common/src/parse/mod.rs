@@ -194,3 +194,6 @@ fn read_before<F: Frame, const N: usize>(frame: &F, offset: u32, end: u32) -> Op
     }
     frame.read(offset)
 }
+
+#[cfg(test)]
+mod tests;

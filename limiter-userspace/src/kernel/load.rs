@@ -23,6 +23,10 @@ pub struct Loaded {
     pub tables: Tables,
 }
 
+/// Room for what the program logs, in bytes; a ring buffer is at least a page.
+const LOG_BYTES: u32 = 1 << 17;
+const NO_LOG_BYTES: u32 = 1 << 12;
+
 /// How to load.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -68,6 +72,14 @@ fn instance(object: &[u8], options: Options, interface: u32, pins: &Path) -> Res
         .btf(None)
         .default_map_pin_directory(pins)
         .map_max_entries("SOURCES", options.capacity)
+        .map_max_entries(
+            "AYA_LOGS",
+            if options.kernel_log {
+                LOG_BYTES
+            } else {
+                NO_LOG_BYTES
+            },
+        )
         .override_global("INTERFACE", &interface, true)
         .override_global("TEST_CLOCK", &test_clock, true)
         .override_global(LEVEL, &log_level, true)
