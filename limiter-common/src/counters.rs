@@ -17,8 +17,6 @@ named_enum! {
         InvalidSource = "invalid_source",
         /// One of the host's own needs, beyond its ceiling.
         NeedCeiling = "need_ceiling",
-        /// Other CPUs changed its bucket each time this one tried to.
-        Contention = "contention",
         /// Its source is new, and the table took no new entry.
         TableFull = "table_full",
     }
@@ -61,7 +59,7 @@ named_enum! {
         InsertRaced = "insert_raced",
         /// Sources that the table would not take.
         InsertFailed = "insert_failed",
-        /// Packets whose bucket changed under each try.
+        /// Packets whose bucket changed under each try, so that the cost was added outright.
         RetriesExhausted = "retries_exhausted",
     }
 }

@@ -56,11 +56,8 @@ pub trait Tables {
     fn rare(&self, event: Table, count: u64);
 }
 
-/// How often a changed bucket is tried again before the packet is dropped for [`Reason::Contention`].
-///
-/// Each failure means that another CPU has just taken a token of the same source, so a bucket that many CPUs fight
-/// over is about to be empty anyway; dropping means that contention cannot be used to get through.
-const RETRIES: u32 = 16;
+/// How often a changed bucket is tried again before the cost is taken by adding it outright.
+const RETRIES: u32 = 4;
 
 /// The slot of the one limit in [`SourceState::buckets`].
 pub const SLOT: usize = 0;
@@ -135,11 +132,11 @@ fn ip<F: Frame, T: Tables>(
     policy: &Policy,
     counters: &mut Counters,
 ) -> Option<Reason> {
-    count_unknown(packet.upper.kind, counters);
     let validity = validity(packet.version, packet.source);
     if let Some(need) = Need::of_packet(packet, validity) {
         return grant(need, tables, policy, counters);
     }
+    count_unknown(packet.upper.kind, counters);
     let malformed = forget::<1>((packet.upper.kind == UpperKind::Malformed).into()) != 0;
     if !matches!(validity, Validity::Ordinary) {
         return Some(if malformed {
@@ -191,10 +188,10 @@ fn grant<T: Tables>(
 ) -> Option<Reason> {
     let ceiling = &policy.need_ceilings[need as usize];
     let taken = match tables.need(need) {
-        Some(word) => take(word, ceiling, tables.now(), 1),
-        None => Take::Rejected,
+        Some(word) => take(word, ceiling, tables.now(), 1, tables, counters),
+        None => false,
     };
-    if matches!(taken, Take::Taken) {
+    if taken {
         counters.needs_passed[need as usize] += 1;
         None
     } else {
@@ -227,24 +224,13 @@ fn charge<T: Tables>(
         },
     };
     state.last_seen.store(now);
-    let reason = match take(&state.buckets[SLOT], bucket, now, cost) {
-        Take::Taken => None,
-        Take::Rejected => Some(Reason::Limit),
-        Take::Contended => {
-            counters.table[Table::RetriesExhausted as usize] += 1;
-            tables.rare(
-                Table::RetriesExhausted,
-                counters.table[Table::RetriesExhausted as usize],
-            );
-            Some(Reason::Contention)
-        }
-    };
-    if reason.is_none() && !malformed {
+    let taken = take(&state.buckets[SLOT], bucket, now, cost, tables, counters);
+    if taken && !malformed {
         state.passed.add(1);
     } else {
         state.dropped.add(1);
     }
-    reason
+    if taken { None } else { Some(Reason::Limit) }
 }
 
 enum Entered {
@@ -298,23 +284,29 @@ fn enter<T: Tables>(
     }
 }
 
-enum Take {
-    Taken,
-    Rejected,
-    Contended,
-}
-
-/// Takes from a bucket by compare-and-swap. A rejection writes nothing.
+/// Takes from a bucket; whether the cost was there. A refusal writes nothing, but under contention.
 #[inline(always)]
-fn take(word: &Word, bucket: &TokenBucket, now: u64, cost: u64) -> Take {
+fn take<T: Tables>(
+    word: &Word,
+    bucket: &TokenBucket,
+    now: u64,
+    cost: u64,
+    tables: &T,
+    counters: &mut Counters,
+) -> bool {
     for _ in 0..RETRIES {
         let old = word.load();
         let Some(new) = bucket.take(old, now, cost) else {
-            return Take::Rejected;
+            return false;
         };
         if word.compare_exchange(old, new) {
-            return Take::Taken;
+            return true;
         }
     }
-    Take::Contended
+    counters.table[Table::RetriesExhausted as usize] += 1;
+    tables.rare(
+        Table::RetriesExhausted,
+        counters.table[Table::RetriesExhausted as usize],
+    );
+    bucket.take_by_adding(word, now, cost)
 }

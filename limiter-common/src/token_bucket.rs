@@ -12,7 +12,7 @@
 //! second for as long as the clock can run, at the highest rate ([`MAX_BYTES_PER_SECOND`]) for 11.6 years of uptime,
 //! after which that bucket would count as full.
 
-use crate::opaque::opaque;
+use crate::{opaque::opaque, word::Word};
 
 /// Tokens in a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +139,32 @@ impl TokenBucket {
         }
         // Wraps only where `produced` has run out of range, and then to the word of a full bucket.
         Some(start.wrapping_add(cost))
+    }
+
+    /// Takes `cost` tokens at `now` from a bucket that other CPUs keep changing, in a bounded number of steps: adds the
+    /// cost first and gives it back if it was not there. Whether it was.
+    ///
+    /// Never admits too much: what is in the word when the cost is added includes all that was admitted before. Between
+    /// adding and giving back, another CPU may find the bucket emptier by the cost than it is, so one token per CPU in
+    /// flight may be refused too early.
+    #[inline(always)]
+    pub fn take_by_adding(&self, word: &Word, now: u64, cost: u64) -> bool {
+        let cost = cost << self.token_shift;
+        let produced = self.produced(now);
+        let Some(room) = self.burst.checked_sub(cost) else {
+            return false;
+        };
+        let before = word.fetch_add(cost);
+        if before < produced {
+            // The bucket was full, and owes the cost from now on, not from when it last owed anything.
+            word.add(produced - before);
+            return true;
+        }
+        if before - produced > room {
+            word.add(cost.wrapping_neg());
+            return false;
+        }
+        true
     }
 
     /// Whole tokens in the bucket at `now`.

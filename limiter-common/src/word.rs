@@ -47,6 +47,13 @@ impl Word {
         // SAFETY: the pointer is valid and aligned, being that of a reference.
         unsafe { atomic::add(self.0.get(), n) }
     }
+
+    /// Adds `n`, wrapping, and returns the value before.
+    #[inline(always)]
+    pub fn fetch_add(&self, n: u64) -> u64 {
+        // SAFETY: the pointer is valid and aligned, being that of a reference.
+        unsafe { atomic::fetch_add(self.0.get(), n) }
+    }
 }
 
 /// `BPF_CMPXCHG` needs Linux 5.12 (commit 5ffa25502b5a, "bpf: Add instructions for atomic_[cmp]xchg").
@@ -66,6 +73,12 @@ mod atomic {
     }
 
     #[inline(always)]
+    pub(super) unsafe fn fetch_add(word: *mut u64, n: u64) -> u64 {
+        // SAFETY: the caller passes a valid, aligned pointer.
+        unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(word, n) }
+    }
+
+    #[inline(always)]
     pub(super) unsafe fn add(word: *mut u64, n: u64) {
         // The result stays unused: LLVM 22 miscompiles a relaxed fetch-and-add whose result is used.
         // SAFETY: the caller passes a valid, aligned pointer.
@@ -82,6 +95,12 @@ mod atomic {
         let word = unsafe { AtomicU64::from_ptr(word) };
         word.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
             .is_ok()
+    }
+
+    pub(super) unsafe fn fetch_add(word: *mut u64, n: u64) -> u64 {
+        // SAFETY: the caller passes a valid, aligned pointer.
+        let word = unsafe { AtomicU64::from_ptr(word) };
+        word.fetch_add(n, Ordering::SeqCst)
     }
 
     pub(super) unsafe fn add(word: *mut u64, n: u64) {

@@ -69,7 +69,7 @@ impl Tables for KernelTables<'_> {
         } else {
             warn!(
                 self.ctx,
-                "bucket contended, packet dropped, {} times on this CPU", count
+                "a bucket is contended, {} times on this CPU", count
             );
         }
     }

@@ -356,3 +356,59 @@ fn case_59_cost_equal_to_burst_passes_on_a_full_bucket_only() {
         }
     );
 }
+
+#[test]
+fn case_72_adding_decides_as_trying_does() {
+    let b = bucket(1000, SECOND, 5);
+    let now = 3600 * SECOND;
+    let word = Word::new(0);
+    for expected in [true, true, true, true, true, false, false] {
+        assert_eq!(b.take_by_adding(&word, now, 1), expected);
+    }
+    assert_eq!(
+        b.tokens(word.load(), now),
+        0,
+        "what was refused is given back"
+    );
+    assert!(
+        b.take_by_adding(&word, now + 1_000_000, 1),
+        "one token later"
+    );
+    assert!(!b.take_by_adding(&word, now + 1_000_000, 1));
+    assert!(
+        !b.take_by_adding(&word, now + SECOND, 6),
+        "more than the burst"
+    );
+    assert!(b.take_by_adding(&word, now + SECOND, 5));
+}
+
+#[test]
+fn case_72_adding_from_many_threads_admits_the_burst_and_no_more() {
+    const THREADS: u64 = 8;
+    const BURST: u64 = 10_000;
+    let b = bucket(1, 3600 * SECOND, BURST);
+    for word in [0, b.take(0, SECOND, 1).unwrap()] {
+        let spent = u64::from(word != 0);
+        let word = Word::new(word);
+        let admitted: u64 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|_| {
+                    scope.spawn(|| {
+                        (0..BURST)
+                            .filter(|_| b.take_by_adding(&word, SECOND, 1))
+                            .count() as u64
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
+        });
+        assert!(admitted <= BURST - spent);
+        assert!(
+            admitted + THREADS >= BURST - spent,
+            "{admitted}: at most a token per thread in flight"
+        );
+    }
+}

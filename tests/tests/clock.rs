@@ -1,0 +1,67 @@
+//! The clock that tests set is not there in a normal load.
+
+use integration_tests::{
+    kernel::{Kernel, map_id},
+    packets::{ATTACKER, HOST},
+    policies::{self, per_hour},
+    world::{Action, BEGIN, World},
+    xlated::maps_referred_to,
+};
+use limiter_common::source::SourceKey;
+use limiter_lab::frame::Frame;
+use limiter_userspace::kernel::monotonic_now;
+
+#[test]
+fn a_normal_load_does_not_refer_to_the_test_clock() {
+    let policy = policies::packets(per_hour(1), 1);
+    for (kernel, expected) in [
+        (Kernel::running(&policy), false),
+        (Kernel::frozen(&policy), true),
+    ] {
+        let program = kernel.program(0);
+        let maps = maps_referred_to(program).expect("the program's instructions");
+        assert!(
+            maps.contains(&map_id(program, "SOURCES")),
+            "maps can be told from instructions: {maps:?}"
+        );
+        assert_eq!(
+            maps.contains(&map_id(program, "CLOCK")),
+            expected,
+            "the verifier removes the test clock from a normal load, and only from that"
+        );
+    }
+}
+
+#[test]
+fn a_normal_load_takes_the_time_from_the_machine() {
+    let policy = policies::packets(per_hour(1), 1);
+    let mut kernel = Kernel::running(&policy);
+    let frame = Frame::ipv4(ATTACKER, HOST).udp(1, 2).build();
+    for time_in_the_map in [0, BEGIN, u64::MAX] {
+        kernel.set_time(time_in_the_map);
+        let before = monotonic_now();
+        kernel.judge(&frame);
+        let after = monotonic_now();
+        let key = SourceKey::of(ATTACKER_ADDRESS, &policy.prefixes).0;
+        let state = kernel.source(&key).expect("the source is remembered");
+        assert!(
+            (before..=after).contains(&state.last_seen),
+            "{} is not within {before} to {after}",
+            state.last_seen
+        );
+    }
+}
+
+#[test]
+fn setting_the_test_clock_refills_no_bucket_of_a_normal_load() {
+    let mut kernel = Kernel::running(&policies::packets(per_hour(1), 1));
+    let frame = Frame::ipv4(ATTACKER, HOST).udp(1, 2).build();
+    assert_eq!(kernel.judge(&frame), Action::Pass);
+    for day in 1..10 {
+        kernel.set_time(BEGIN + day * 86_400_000_000_000);
+        assert_eq!(kernel.judge(&frame), Action::Drop, "day {day}");
+    }
+}
+
+const ATTACKER_ADDRESS: limiter_common::address::Address =
+    limiter_common::address::Address::from_v4(ATTACKER.to_bits());
