@@ -1,6 +1,10 @@
 //! The command line.
 
-use std::{net::IpAddr, net::SocketAddr, path::PathBuf};
+use std::{
+    net::{AddrParseError, IpAddr, SocketAddr},
+    num::ParseIntError,
+    path::PathBuf,
+};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -83,32 +87,32 @@ pub struct RunArgs {
 
     /// What each source may send: 1000/s, 10/min, 1/h packets, or 10MB/s, 100Mbit/s. Answers to what this host itself
     /// asked for count too: a download arrives as fast as this allows
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<RateSpec>,
 
     /// How much of it a source may save up: packets, or bytes such as 1MB. In any time t at most burst + rate x t passes
-    #[arg(long, value_name = "BURST")]
+    #[arg(long, value_name = "BURST", allow_hyphen_values = true)]
     pub burst: Option<BurstSpec>,
 
     /// Tell IPv4 sources apart by this many leading bits, 1 to 32 [default: 32]
-    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(1..=32))]
+    #[arg(long, value_name = "BITS", value_parser = ipv4_prefix, allow_hyphen_values = true)]
     pub ipv4_prefix: Option<u8>,
 
     /// Tell IPv6 sources apart by this many leading bits, 1 to 128 [default: 64]
-    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(1..=128))]
+    #[arg(long, value_name = "BITS", value_parser = ipv6_prefix, allow_hyphen_values = true)]
     pub ipv6_prefix: Option<u8>,
 
     /// Remember this many sources; the least recently seen make room [default: 1048576]
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub max_sources: Option<u32>,
 
     /// What each of the host's own needs (ARP, neighbour discovery, path MTU, DHCP, ...) may take per interface
     /// [default: 1000/s]
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub needs_rate: Option<RateSpec>,
 
     /// How much of it may be saved up [default: 2000]
-    #[arg(long, value_name = "BURST")]
+    #[arg(long, value_name = "BURST", allow_hyphen_values = true)]
     pub needs_burst: Option<BurstSpec>,
 
     /// Drop nothing; count what would be dropped
@@ -124,7 +128,7 @@ pub struct RunArgs {
     pub attach: AttachMode,
 
     /// Serve Prometheus metrics at this address, under /metrics
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address_and_port)]
     pub metrics: Option<SocketAddr>,
 
     /// Let this group, too, use the socket
@@ -142,11 +146,29 @@ pub struct RunArgs {
 
 /// A count as people write it, perhaps with underscores.
 fn count(text: &str) -> Result<u32, String> {
-    text.replace('_', "")
-        .parse()
-        .map_err(|_not_a_u32: std::num::ParseIntError| {
-            format!("not a whole number from 0 to {}", u32::MAX)
-        })
+    let number = text.replace('_', "").parse();
+    number.map_err(|_no_u32: ParseIntError| format!("not a whole number up to {}", u32::MAX))
+}
+
+fn ipv4_prefix(text: &str) -> Result<u8, String> {
+    prefix(text, 32)
+}
+
+fn ipv6_prefix(text: &str) -> Result<u8, String> {
+    prefix(text, 128)
+}
+
+fn prefix(text: &str, longest: u8) -> Result<u8, String> {
+    match text.parse() {
+        Ok(length) if (1..=longest).contains(&length) => Ok(length),
+        Ok(_) | Err(_) => Err(format!("not a whole number from 1 to {longest}")),
+    }
+}
+
+fn address_and_port(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_no_address: AddrParseError| {
+        "not an address with a port, such as 127.0.0.1:9433 or [::1]:9433".to_owned()
+    })
 }
 
 /// Where in the receive path the program runs.

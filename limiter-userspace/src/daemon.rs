@@ -1,7 +1,7 @@
 //! `limiter run`: loads, attaches, serves, and leaves as it was told.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -34,7 +34,7 @@ use crate::{
         self, InterfaceStatus, LimitStatus, PacketCounts, PolicyStatus, SourcesStatus, Status, Top,
         Unloaded,
     },
-    serve::{ControlSocket, MetricsPort},
+    serve::{self, ControlSocket, MetricsPort},
     settings::{PolicySpec, Settings},
     units,
 };
@@ -51,6 +51,7 @@ pub struct Daemon {
     tables: Arc<Tables>,
     observer: Arc<Observer>,
     attachments: Mutex<Vec<Attachment>>,
+    pin_dir: PathBuf,
     unload: mpsc::Sender<oneshot::Sender<Unloaded>>,
 }
 
@@ -76,7 +77,11 @@ pub async fn run(settings: Settings, socket: &Path, pin_dir: &Path) -> Result<()
     let interfaces = attach::find(&interfaces)?;
     let control = ControlSocket::bind(socket, socket_group.as_deref()).await?;
     let metrics = match metrics {
-        Some(address) => Some(MetricsPort::bind(address).await?),
+        Some(address) => {
+            let port = MetricsPort::bind(address).await?;
+            info!(address = %port.address()?, "serving metrics");
+            Some(port)
+        }
         None => None,
     };
     let pin_dir = PinDir::create(pin_dir)?;
@@ -114,6 +119,8 @@ pub async fn run(settings: Settings, socket: &Path, pin_dir: &Path) -> Result<()
         );
     }
 
+    warn_of_others(&attachments, pin_dir.path())?;
+
     let (unload, mut unload_requests) = mpsc::channel(1);
     let daemon = Arc::new(Daemon {
         started: Instant::now(),
@@ -123,6 +130,7 @@ pub async fn run(settings: Settings, socket: &Path, pin_dir: &Path) -> Result<()
         tables: Arc::new(tables),
         observer: Arc::new(Observer::new(capacity)),
         attachments: Mutex::new(attachments),
+        pin_dir: pin_dir.path().to_owned(),
         unload,
     });
     daemon
@@ -150,6 +158,22 @@ pub async fn run(settings: Settings, socket: &Path, pin_dir: &Path) -> Result<()
     };
     notify(&[NotifyState::Stopping]);
     daemon.leave(leave).await
+}
+
+/// Names the interfaces that an earlier daemon has left limited and this one does not serve.
+fn warn_of_others(attachments: &[Attachment], pin_dir: &Path) -> Result<()> {
+    for link in pins::links(pin_dir)? {
+        if attachments
+            .iter()
+            .all(|attachment| attachment.interface.index != link.interface)
+        {
+            warn!(
+                interface = link.interface_name(),
+                "still limited by the program of an earlier daemon, not served by this one; `limiter unload` ends that, too"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// How to end.
@@ -270,7 +294,10 @@ impl Daemon {
                     );
                 }
                 if let Some(reply) = reply {
-                    let interfaces = places.into_iter().map(|(name, _)| name).collect();
+                    let mut interfaces: Vec<String> =
+                        places.into_iter().map(|(name, _)| name).collect();
+                    // Everything of ours includes what an earlier daemon has left.
+                    interfaces.extend(detach_pinned(&self.pin_dir)?);
                     if reply.send(Unloaded { interfaces }).is_ok() {
                         // The answer is on its way through a connection of its own.
                         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -369,15 +396,22 @@ impl Signals {
 /// # Errors
 ///
 /// Where a pin cannot be removed.
-pub fn unload_pins(pin_dir: &Path) -> Result<Unloaded> {
+pub fn unload_leftovers(socket: &Path, pin_dir: &Path) -> Result<Unloaded> {
+    let interfaces = detach_pinned(pin_dir)?;
+    if pin_dir.is_dir() {
+        // Others' pins, if any, stay.
+        drop(std::fs::remove_dir(pin_dir));
+    }
+    serve::remove_stale_socket(socket);
+    Ok(Unloaded { interfaces })
+}
+
+/// Detaches all that is pinned in a directory, and names the interfaces.
+fn detach_pinned(pin_dir: &Path) -> Result<Vec<String>> {
     let mut interfaces = Vec::new();
     for link in pins::links(pin_dir)? {
         interfaces.push(link.interface_name());
         link.detach()?;
     }
-    if pin_dir.is_dir() {
-        // Others' pins, if any, stay.
-        drop(std::fs::remove_dir(pin_dir));
-    }
-    Ok(Unloaded { interfaces })
+    Ok(interfaces)
 }

@@ -25,6 +25,7 @@ use crate::{
 
 /// `GET /v1/explain`, its query.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Question {
     /// The source address.
     pub address: IpAddr,
@@ -222,7 +223,13 @@ fn packet(question: &Question) -> Vec<u8> {
             frame.extend(total.to_be_bytes());
             frame.extend([0, 0, 0, 0, HOP_LIMIT, protocol.0, 0, 0]);
             frame.extend(source.octets());
-            frame.extend(Ipv4Addr::new(192, 0, 2, 1).octets());
+            // A host without an address can only broadcast.
+            let to = if source.is_unspecified() {
+                Ipv4Addr::BROADCAST
+            } else {
+                Ipv4Addr::new(192, 0, 2, 1)
+            };
+            frame.extend(to.octets());
         }
         IpAddr::V6(source) => {
             frame.extend(EtherType::IPV6.0.to_be_bytes());

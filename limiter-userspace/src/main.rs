@@ -99,7 +99,7 @@ fn run(
             print(args.json, &explanation, show::explanation)
         }
         Command::Unload => {
-            let unloaded = runtime.block_on(unload(client, &pin_dir))?;
+            let unloaded = runtime.block_on(unload(client, &socket, &pin_dir))?;
             print(false, &unloaded, show::unloaded)
         }
         Command::Completions { .. } => unreachable!("handled above"),
@@ -123,10 +123,10 @@ fn question(args: &ExplainArgs) -> String {
     format!("/v1/explain?address={address}&proto={proto}&dport={dport}&sport={sport}&syn={syn}")
 }
 
-async fn unload(client: Client<'_>, pin_dir: &Path) -> Result<Unloaded> {
+async fn unload(client: Client<'_>, socket: &Path, pin_dir: &Path) -> Result<Unloaded> {
     match client.connect().await? {
         Some(stream) => client::request(stream, hyper::Method::POST, "/v1/unload").await,
-        None => daemon::unload_pins(pin_dir),
+        None => daemon::unload_leftovers(socket, pin_dir),
     }
 }
 

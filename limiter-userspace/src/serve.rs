@@ -38,9 +38,9 @@ use crate::{
 };
 
 /// Connections served at once; others wait in the kernel's queue.
-const CONNECTIONS: usize = 32;
+const CONNECTIONS: usize = 128;
 /// To send a whole request header.
-const HEADER_TIME: Duration = Duration::from_secs(5);
+const HEADER_TIME: Duration = Duration::from_secs(2);
 /// For a connection, from first to last byte.
 const CONNECTION_TIME: Duration = Duration::from_secs(60);
 
@@ -60,6 +60,16 @@ impl Drop for SocketFile {
     }
 }
 
+/// Removes a socket that nobody listens on.
+pub fn remove_stale_socket(path: &Path) {
+    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
+        drop(fs::remove_file(path));
+    }
+}
+
+/// The longest path of a Unix socket: `sun_path` with its terminating zero holds 108 bytes (unix(7)).
+const LONGEST_SOCKET_PATH: usize = 107;
+
 impl ControlSocket {
     /// Binds the socket, for root alone or for a group too. Takes the place of a socket that nobody listens on.
     ///
@@ -68,6 +78,12 @@ impl ControlSocket {
     /// Where another daemon listens there, or the path cannot be used.
     pub async fn bind(path: &Path, group: Option<&str>) -> Result<Self> {
         let shown = path.display();
+        let length = path.as_os_str().len();
+        if length > LONGEST_SOCKET_PATH {
+            bail!(
+                "--socket {shown}: {length} bytes; a socket's path has at most {LONGEST_SOCKET_PATH}, name a shorter one"
+            );
+        }
         let group = group.map(find_group).transpose()?;
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)
@@ -112,6 +128,7 @@ impl ControlSocket {
             .route("/v1/top", get(top))
             .route("/v1/unload", post(unload))
             .fallback(not_found)
+            .method_not_allowed_fallback(wrong_method)
             .with_state(daemon);
         accept(self.listener, routes).await;
     }
@@ -146,11 +163,21 @@ impl MetricsPort {
         Ok(Self(listener))
     }
 
+    /// Where it listens, the port chosen by the kernel if none was asked for.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel does not say.
+    pub fn address(&self) -> Result<SocketAddr> {
+        self.0.local_addr().context("cannot tell the metrics port")
+    }
+
     /// Serves for ever.
     pub async fn serve(self, daemon: Arc<Daemon>) {
         let routes = Router::new()
             .route("/metrics", get(scrape))
             .fallback(not_found)
+            .method_not_allowed_fallback(wrong_method)
             .with_state(daemon);
         accept(self.0, routes).await;
     }
@@ -202,6 +229,13 @@ async fn scrape(State(daemon): State<Arc<Daemon>>) -> Result<Response, Failed> {
 
 async fn not_found() -> Failed {
     Failed(StatusCode::NOT_FOUND, "there is no such path".to_owned())
+}
+
+async fn wrong_method() -> Failed {
+    Failed(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this path takes another method".to_owned(),
+    )
 }
 
 /// An error as an answer.

@@ -126,7 +126,7 @@ fn interfaces(names: Vec<String>) -> Result<Vec<String>, UsageError> {
     }
     if names.len() > MAX_INTERFACES as usize {
         return usage(format!(
-            "--iface: {} interfaces, one daemon serves at most {MAX_INTERFACES}",
+            "--iface: {} interfaces, one daemon serves at most {MAX_INTERFACES}; run another with a --socket and --pin-dir of its own",
             names.len()
         ));
     }

@@ -49,6 +49,9 @@ impl FromStr for RateSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("a rate is missing: write for example `1000/s` or `10MB/s`".to_owned());
+        }
         let (amount, per) = text.split_once('/').ok_or_else(|| {
             format!("a rate needs a time: write `{text}/s` for packets, or for example `10MB/s` or `100Mbit/s`")
         })?;
@@ -260,7 +263,7 @@ mod tests {
     fn rates_that_are_refused_say_why() {
         for (text, part) in [
             ("1000", "a rate needs a time"),
-            ("", "a rate needs a time"),
+            ("", "a rate is missing"),
             ("0/s", "0 would let nothing through"),
             ("0MB/s", "0 would let nothing through"),
             ("-1/s", "whole number"),

@@ -86,8 +86,15 @@ impl PinnedLink {
     ///
     /// Where the kernel refuses.
     pub fn detach(&self) -> Result<()> {
-        let link = sys::open_pin(&self.path)
-            .with_context(|| format!("{}: cannot be opened", self.path.display()))?;
+        let link = match sys::open_pin(&self.path) {
+            Ok(link) => link,
+            // Somebody else has removed it, and the program with it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("{}: cannot be opened", self.path.display()));
+            }
+        };
         match sys::link_detach(link.as_fd()) {
             Ok(()) => {}
             // The interface is gone, and the link with it.

@@ -1,0 +1,7 @@
+//! What the project promises, measured on real frames.
+
+mod accuracy;
+mod disguises;
+mod needs;
+mod prefixes;
+mod sums;
