@@ -12,10 +12,7 @@ use aya::Ebpf;
 use aya_log::EbpfLogger;
 use limiter_common::{counters::Counters, policy::Policy};
 use sd_notify::NotifyState;
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::{mpsc, oneshot},
-};
+use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
 use crate::{
@@ -36,6 +33,7 @@ use crate::{
     },
     serve::{self, ControlSocket, MetricsPort},
     settings::{PolicySpec, Settings},
+    signals::{Blocked, Signals, Stop},
     units,
 };
 
@@ -60,7 +58,12 @@ pub struct Daemon {
 /// # Errors
 ///
 /// What could not be set up; nothing is left behind then.
-pub async fn run(settings: Settings, socket: &Path, pin_dir: &Path) -> Result<()> {
+pub async fn run(
+    settings: Settings,
+    socket: &Path,
+    pin_dir: &Path,
+    signals: Blocked,
+) -> Result<()> {
     let Settings {
         interfaces,
         policy: spec,
@@ -72,8 +75,7 @@ pub async fn run(settings: Settings, socket: &Path, pin_dir: &Path) -> Result<()
         kernel_log,
     } = settings;
     preflight::check(capacity)?;
-    // From here on a signal waits until what was begun can be undone.
-    let mut signals = Signals::listen()?;
+    let mut signals = Signals::listen(signals)?;
     let interfaces = attach::find(&interfaces)?;
     let control = ControlSocket::bind(socket, socket_group.as_deref()).await?;
     let metrics = match metrics {
@@ -355,39 +357,6 @@ fn forward_kernel_log(ebpf: &mut Ebpf) -> Result<()> {
 fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         warn!("cannot notify the service manager: {error}");
-    }
-}
-
-/// What a signal asks for.
-enum Stop {
-    Interrupt,
-    Terminate,
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn listen() -> Result<Self> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hangup: listen(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> Stop {
-        loop {
-            tokio::select! {
-                _ = self.interrupt.recv() => return Stop::Interrupt,
-                _ = self.terminate.recv() => return Stop::Terminate,
-                _ = self.hangup.recv() => info!("SIGHUP: the policy comes from flags, there is nothing to reload"),
-            }
-        }
     }
 }
 

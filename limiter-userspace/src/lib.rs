@@ -15,4 +15,5 @@ pub mod report;
 pub mod serve;
 pub mod settings;
 pub mod show;
+pub mod signals;
 pub mod units;

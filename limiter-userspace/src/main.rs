@@ -15,8 +15,10 @@ use limiter_userspace::{
     report::{Status, Top, Unloaded},
     settings::{Settings, UsageError},
     show,
+    signals::Blocked,
 };
 use serde::Serialize;
+use tokio::runtime::{Builder, Runtime};
 
 /// Exit codes: 0 done, 1 refused or failed, 2 wrong usage.
 fn main() -> ExitCode {
@@ -74,36 +76,41 @@ fn run(
         clap_complete::generate(shell, &mut Cli::command(), "limiter", &mut script);
         return Ok(io::stdout().write_all(&script)?);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("cannot start")?;
     let client = Client::new(&socket, &pin_dir);
     match command {
         Command::Run(args) => {
             let settings = Settings::new(*args)?;
             logging::start();
-            runtime.block_on(daemon::run(settings, &socket, &pin_dir))
+            // Before any other thread is there, since each thread may take a signal.
+            let signals = Blocked::block()?;
+            runtime()?.block_on(daemon::run(settings, &socket, &pin_dir, signals))
         }
         Command::Status(output) => {
-            let status: Status = runtime.block_on(client.get("/v1/status"))?;
+            let status: Status = runtime()?.block_on(client.get("/v1/status"))?;
             print(output.json, &status, show::status)
         }
         Command::Top(output) => {
-            let top: Top = runtime.block_on(client.get("/v1/top"))?;
+            let top: Top = runtime()?.block_on(client.get("/v1/top"))?;
             print(output.json, &top, show::top)
         }
         Command::Explain(args) => {
-            let explanation = runtime.block_on(client.get(&question(&args)))?;
+            let explanation = runtime()?.block_on(client.get(&question(&args)))?;
             print(args.json, &explanation, show::explanation)
         }
         Command::Unload => {
-            let unloaded = runtime.block_on(unload(client, &socket, &pin_dir))?;
+            let unloaded = runtime()?.block_on(unload(client, &socket, &pin_dir))?;
             print(false, &unloaded, show::unloaded)
         }
         Command::Completions { .. } => unreachable!("handled above"),
     }
+}
+
+fn runtime() -> Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start")
 }
 
 fn question(args: &ExplainArgs) -> String {
