@@ -1,15 +1,30 @@
 //! Asking the daemon.
 
-use std::path::Path;
+use std::{
+    io,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::{Method, Request, StatusCode, body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
-use tokio::net::UnixStream;
+use tokio::{
+    net::UnixStream,
+    time::{sleep, timeout},
+};
 
-use crate::{kernel::pins, report::Failure};
+use crate::{
+    kernel::pins::{self, PinnedLink},
+    report::Failure,
+    socket,
+};
+
+/// How long an answer may take.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The daemon on a socket.
 #[derive(Clone, Copy, Debug)]
@@ -29,24 +44,33 @@ impl<'a> Client<'a> {
     ///
     /// # Errors
     ///
-    /// Where the socket may not be used.
+    /// Where the socket may not be used, or its queue stays full.
     pub async fn connect(&self) -> Result<Option<UnixStream>> {
-        match UnixStream::connect(self.socket).await {
-            Ok(stream) => Ok(Some(stream)),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused
-                ) =>
-            {
-                Ok(None)
+        let start = Instant::now();
+        loop {
+            let error = match socket::connect(self.socket).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => error,
+            };
+            let shown = self.socket.display();
+            match error.kind() {
+                io::ErrorKind::WouldBlock if start.elapsed() < PATIENCE => sleep(LOOK).await,
+                io::ErrorKind::WouldBlock => bail!(
+                    "--socket {shown}: the daemon has taken no connection for {} s, and its queue is full; see its log, or \
+                     stop it",
+                    PATIENCE.as_secs()
+                ),
+                io::ErrorKind::PermissionDenied => {
+                    return Err(error).with_context(|| {
+                        format!(
+                            "--socket {shown}: cannot connect; run as root or as a member of the socket's group"
+                        )
+                    });
+                }
+                _ => {
+                    return Err(error).with_context(|| format!("--socket {shown}: cannot connect"));
+                }
             }
-            Err(error) => Err(error).with_context(|| {
-                format!(
-                    "--socket {}: cannot connect; run as root or as a member of the socket's group",
-                    self.socket.display()
-                )
-            }),
         }
     }
 
@@ -55,9 +79,9 @@ impl<'a> Client<'a> {
     /// # Errors
     ///
     /// Where no daemon listens, and what is enforced nevertheless; what the daemon says went wrong.
-    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+    pub async fn get<T: DeserializeOwned>(&self, path: &str, patience: Duration) -> Result<T> {
         match self.connect().await? {
-            Some(stream) => request(stream, Method::GET, path).await,
+            Some(stream) => request(stream, Method::GET, path, patience).await,
             None => Err(self.no_daemon()),
         }
     }
@@ -66,7 +90,7 @@ impl<'a> Client<'a> {
         let kept: Vec<String> = pins::links(self.pin_dir)
             .unwrap_or_default()
             .iter()
-            .map(pins::PinnedLink::interface_name)
+            .filter_map(|link| PinnedLink::enforces_on(link).ok().flatten())
             .collect();
         let socket = self.socket.display();
         if kept.is_empty() {
@@ -83,7 +107,15 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Sends one request and reads its answer.
+/// The process that listens at the other end, where the kernel tells.
+#[must_use]
+pub fn peer(stream: &UnixStream) -> Option<u32> {
+    let pid = stream.peer_cred().ok()?.pid()?;
+    // 0 stands for a process of another namespace.
+    u32::try_from(pid).ok().filter(|pid| *pid != 0)
+}
+
+/// Sends one request and reads its answer, all within a time.
 ///
 /// # Errors
 ///
@@ -92,7 +124,28 @@ pub async fn request<T: DeserializeOwned>(
     stream: UnixStream,
     method: Method,
     path: &str,
+    patience: Duration,
 ) -> Result<T> {
+    let daemon = peer(&stream);
+    let Ok(answer) = timeout(patience, exchange(stream, method, path)).await else {
+        bail!(
+            "the daemon{} does not answer within {} s; see its log, or stop it",
+            daemon.map_or_else(String::new, |pid| format!(" (pid {pid})")),
+            patience.as_secs()
+        );
+    };
+    let (status, body) = answer?;
+    if status != StatusCode::OK {
+        match serde_json::from_slice::<Failure>(&body) {
+            Ok(Failure { error }) => bail!(error),
+            Err(_) => bail!("the daemon answers {status}"),
+        }
+    }
+    serde_json::from_slice(&body)
+        .context("the daemon's answer is not what was asked for; is it of this version?")
+}
+
+async fn exchange(stream: UnixStream, method: Method, path: &str) -> Result<(StatusCode, Bytes)> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .context("the daemon does not speak HTTP")?;
@@ -114,12 +167,5 @@ pub async fn request<T: DeserializeOwned>(
         .await
         .context("the daemon's answer broke off")?
         .to_bytes();
-    if status != StatusCode::OK {
-        match serde_json::from_slice::<Failure>(&body) {
-            Ok(Failure { error }) => bail!(error),
-            Err(_) => bail!("the daemon answers {status}"),
-        }
-    }
-    serde_json::from_slice(&body)
-        .context("the daemon's answer is not what was asked for; is it of this version?")
+    Ok((status, body))
 }

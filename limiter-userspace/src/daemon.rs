@@ -1,13 +1,13 @@
 //! `limiter run`: loads, attaches, serves, and leaves as it was told.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     process,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use aya::Ebpf;
 use aya_log::EbpfLogger;
 use limiter_common::{counters::Counters, policy::Policy};
@@ -19,11 +19,12 @@ use crate::{
     cli::OnExit,
     explain::{self, Explanation, LIMIT_NAME, Question},
     kernel::{
-        attach::{self, Attachment},
+        attach::{self, Attached, Attachment},
         bpffs::PinDir,
+        link,
         load::{self, Loaded, Options},
-        pins::{self, PinLock},
-        preflight,
+        pins::{self, Detached},
+        plan, preflight,
         tables::Tables,
     },
     observer::Observer,
@@ -31,10 +32,10 @@ use crate::{
         self, InterfaceStatus, LimitStatus, PacketCounts, PolicyStatus, SourcesStatus, Status, Top,
         Unloaded,
     },
-    serve::{self, ControlSocket, MetricsPort},
+    serve::{self, MetricsPort},
     settings::{PolicySpec, Settings},
     signals::{Blocked, Signals, Stop},
-    units,
+    socket, units,
 };
 
 /// The policy of the flags is the first, and so far the only one.
@@ -49,7 +50,6 @@ pub struct Daemon {
     tables: Arc<Tables>,
     observer: Arc<Observer>,
     attachments: Mutex<Vec<Attachment>>,
-    pin_dir: PathBuf,
     unload: mpsc::Sender<oneshot::Sender<Unloaded>>,
 }
 
@@ -76,8 +76,10 @@ pub async fn run(
     } = settings;
     preflight::check(capacity)?;
     let mut signals = Signals::listen(signals)?;
-    let interfaces = attach::find(&interfaces)?;
-    let control = ControlSocket::bind(socket, socket_group.as_deref()).await?;
+    let interfaces = plan::find(&interfaces)?;
+    // Who has the pins may replace a stale socket; nobody else, or two could take each other's for stale.
+    let pin_dir = PinDir::take(pin_dir)?;
+    let (control, _socket_file) = socket::bind(socket, socket_group.as_deref()).await?;
     let metrics = match metrics {
         Some(address) => {
             let port = MetricsPort::bind(address).await?;
@@ -86,9 +88,7 @@ pub async fn run(
         }
         None => None,
     };
-    let pin_dir = PinDir::create(pin_dir)?;
-    let _lock = PinLock::take(&pin_dir)?;
-    attach::check_free(&interfaces, pin_dir.path())?;
+    plan::check_free(&interfaces, attach, pin_dir.path())?;
 
     let policy = spec.compile(GENERATION);
     let options = Options {
@@ -103,13 +103,14 @@ pub async fn run(
         mut instances,
         tables,
     } = load::load(options, &policy, &pin_dir)?;
-    let attachments = attach::attach(interfaces, &mut instances, attach, pin_dir.path())?;
+    // Undone if anything fails from here on until the daemon serves.
+    let attached = attach::attach(interfaces, &mut instances, attach, pin_dir.path())?;
     for Attachment {
         interface,
         program,
         mode,
         ..
-    } in &attachments
+    } in attached.iter()
     {
         info!(
             interface = interface.name,
@@ -121,7 +122,7 @@ pub async fn run(
         );
     }
 
-    warn_of_others(&attachments, pin_dir.path())?;
+    warn_of_others(&attached, pin_dir.path())?;
 
     let (unload, mut unload_requests) = mpsc::channel(1);
     let daemon = Arc::new(Daemon {
@@ -131,8 +132,7 @@ pub async fn run(
         capacity,
         tables: Arc::new(tables),
         observer: Arc::new(Observer::new(capacity)),
-        attachments: Mutex::new(attachments),
-        pin_dir: pin_dir.path().to_owned(),
+        attachments: Mutex::new(Vec::new()),
         unload,
     });
     daemon
@@ -144,7 +144,8 @@ pub async fn run(
             forward_kernel_log(ebpf)?;
         }
     }
-    tokio::spawn(control.serve(Arc::clone(&daemon)));
+    *daemon.attachments() = attached.keep();
+    tokio::spawn(serve::control(control, Arc::clone(&daemon)));
     if let Some(metrics) = metrics {
         tokio::spawn(metrics.serve(Arc::clone(&daemon)));
     }
@@ -159,20 +160,26 @@ pub async fn run(
         Some(reply) = unload_requests.recv() => Leave::Detach(Some(reply)),
     };
     notify(&[NotifyState::Stopping]);
-    daemon.leave(leave).await
+    daemon.leave(leave, &pin_dir).await
 }
 
 /// Names the interfaces that an earlier daemon has left limited and this one does not serve.
-fn warn_of_others(attachments: &[Attachment], pin_dir: &Path) -> Result<()> {
-    for link in pins::links(pin_dir)? {
-        if attachments
+fn warn_of_others(attached: &Attached, pin_dir: &Path) -> Result<()> {
+    for pinned in pins::links(pin_dir)? {
+        if attached
             .iter()
-            .all(|attachment| attachment.interface.index != link.interface)
+            .any(|attachment| attachment.interface.index == pinned.interface)
         {
-            warn!(
-                interface = link.interface_name(),
+            continue;
+        }
+        match pinned.enforces_on() {
+            Ok(Some(interface)) => warn!(
+                interface,
                 "still limited by the program of an earlier daemon, not served by this one; `limiter unload` ends that, too"
-            );
+            ),
+            // The shell of a link whose interface is gone.
+            Ok(None) => link::unpin(&pinned.path)?,
+            Err(error) => warn!("{error:#}"),
         }
     }
     Ok(())
@@ -270,7 +277,7 @@ impl Daemon {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn leave(&self, leave: Leave) -> Result<()> {
+    async fn leave(&self, leave: Leave, pin_dir: &PinDir) -> Result<()> {
         let attachments = std::mem::take(&mut *self.attachments());
         let places: Vec<(String, u32)> = attachments
             .iter()
@@ -278,36 +285,35 @@ impl Daemon {
             .collect();
         match leave {
             Leave::Keep => {
+                for attachment in attachments {
+                    attachment.keep()?;
+                }
                 self.say_what_was_counted(&places);
                 info!("enforcement goes on in the kernel; `limiter unload` ends it");
+                Ok(())
             }
             Leave::Detach(reply) => {
-                let mut failed = None;
-                for attachment in attachments {
-                    if let Err(error) = attachment.detach() {
-                        warn!("{error:#}");
-                        failed = Some(error);
-                    }
-                }
+                let mut unloaded = detach(attachments);
                 self.say_what_was_counted(&places);
-                if let Some(error) = failed {
-                    return Err(
-                        error.context("enforcement has not ended everywhere; try `limiter unload`")
-                    );
-                }
                 if let Some(reply) = reply {
-                    let mut interfaces: Vec<String> =
-                        places.into_iter().map(|(name, _)| name).collect();
                     // Everything of ours includes what an earlier daemon has left.
-                    interfaces.extend(detach_pinned(&self.pin_dir)?);
-                    if reply.send(Unloaded { interfaces }).is_ok() {
+                    let Detached { interfaces, failed } = pins::detach_all(pin_dir)?;
+                    unloaded.interfaces.extend(interfaces);
+                    unloaded.failed.extend(failed);
+                    if reply.send(unloaded.clone()).is_ok() {
                         // The answer is on its way through a connection of its own.
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 }
+                if !unloaded.failed.is_empty() {
+                    bail!(
+                        "enforcement may go on: {}; try `limiter unload`",
+                        unloaded.failed.join("; ")
+                    );
+                }
+                Ok(())
             }
         }
-        Ok(())
     }
 
     fn say_what_was_counted(&self, places: &[(String, u32)]) {
@@ -325,6 +331,22 @@ impl Daemon {
             }
         }
     }
+}
+
+/// Ends enforcement on each interface, as far as that is possible.
+fn detach(attachments: Vec<Attachment>) -> Unloaded {
+    let mut unloaded = Unloaded::default();
+    for attachment in attachments {
+        let name = attachment.interface.name.clone();
+        match attachment.detach() {
+            Ok(()) => {
+                info!("detached {name}");
+                unloaded.interfaces.push(name);
+            }
+            Err(error) => unloaded.failed.push(format!("{error:#}")),
+        }
+    }
+    unloaded
 }
 
 fn interface_status(attachment: &Attachment, counters: &Counters) -> InterfaceStatus {
@@ -358,29 +380,4 @@ fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         warn!("cannot notify the service manager: {error}");
     }
-}
-
-/// `limiter unload`, where no daemon is left to do it.
-///
-/// # Errors
-///
-/// Where a pin cannot be removed.
-pub fn unload_leftovers(socket: &Path, pin_dir: &Path) -> Result<Unloaded> {
-    let interfaces = detach_pinned(pin_dir)?;
-    if pin_dir.is_dir() {
-        // Others' pins, if any, stay.
-        drop(std::fs::remove_dir(pin_dir));
-    }
-    serve::remove_stale_socket(socket);
-    Ok(Unloaded { interfaces })
-}
-
-/// Detaches all that is pinned in a directory, and names the interfaces.
-fn detach_pinned(pin_dir: &Path) -> Result<Vec<String>> {
-    let mut interfaces = Vec::new();
-    for link in pins::links(pin_dir)? {
-        interfaces.push(link.interface_name());
-        link.detach()?;
-    }
-    Ok(interfaces)
 }

@@ -2,20 +2,20 @@
 
 use std::{
     io::{self, ErrorKind, Write as _},
-    path::Path,
     process::ExitCode,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind as ClapError};
 use limiter_userspace::{
     cli::{Cli, Command, ExplainArgs},
-    client::{self, Client},
-    daemon, logging,
-    report::{Status, Top, Unloaded},
+    client::{Client, PATIENCE},
+    daemon, files, logging,
+    report::{Status, Top},
     settings::{Settings, UsageError},
     show,
     signals::Blocked,
+    unload,
 };
 use serde::Serialize;
 use tokio::runtime::{Builder, Runtime};
@@ -83,23 +83,29 @@ fn run(
             logging::start();
             // Before any other thread is there, since each thread may take a signal.
             let signals = Blocked::block()?;
-            runtime()?.block_on(daemon::run(settings, &socket, &pin_dir, signals))
+            runtime()?
+                .block_on(daemon::run(settings, &socket, &pin_dir, signals))
+                .map_err(files::say_limit)
         }
         Command::Status(output) => {
-            let status: Status = runtime()?.block_on(client.get("/v1/status"))?;
+            let status: Status = runtime()?.block_on(client.get("/v1/status", PATIENCE))?;
             print(output.json, &status, show::status)
         }
         Command::Top(output) => {
-            let top: Top = runtime()?.block_on(client.get("/v1/top"))?;
+            let top: Top = runtime()?.block_on(client.get("/v1/top", PATIENCE))?;
             print(output.json, &top, show::top)
         }
         Command::Explain(args) => {
-            let explanation = runtime()?.block_on(client.get(&question(&args)))?;
+            let explanation = runtime()?.block_on(client.get(&question(&args), PATIENCE))?;
             print(args.json, &explanation, show::explanation)
         }
         Command::Unload => {
-            let unloaded = runtime()?.block_on(unload(client, &socket, &pin_dir))?;
-            print(false, &unloaded, show::unloaded)
+            let unloaded = runtime()?.block_on(unload::unload(client, &socket, &pin_dir))?;
+            print(false, &unloaded, show::unloaded)?;
+            if !unloaded.failed.is_empty() {
+                bail!("enforcement may go on: {}", unloaded.failed.join("; "));
+            }
+            Ok(())
         }
         Command::Completions { .. } => unreachable!("handled above"),
     }
@@ -128,13 +134,6 @@ fn question(args: &ExplainArgs) -> String {
         limiter_userspace::cli::Proto::Icmp => "icmp",
     };
     format!("/v1/explain?address={address}&proto={proto}&dport={dport}&sport={sport}&syn={syn}")
-}
-
-async fn unload(client: Client<'_>, socket: &Path, pin_dir: &Path) -> Result<Unloaded> {
-    match client.connect().await? {
-        Some(stream) => client::request(stream, hyper::Method::POST, "/v1/unload").await,
-        None => daemon::unload_leftovers(socket, pin_dir),
-    }
 }
 
 fn print<T: Serialize>(json: bool, value: &T, show: fn(&T) -> String) -> Result<()> {

@@ -8,6 +8,8 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::pins::Detached;
+
 /// Counts by name.
 pub type ByName = BTreeMap<String, u64>;
 
@@ -159,10 +161,19 @@ pub struct TopSource {
 }
 
 /// `POST /v1/unload`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Unloaded {
     /// Interfaces on which enforcement has ended.
     pub interfaces: Vec<String>,
+    /// What could not be detached, and why; absent where that is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
+}
+
+impl From<Detached> for Unloaded {
+    fn from(Detached { interfaces, failed }: Detached) -> Self {
+        Self { interfaces, failed }
+    }
 }
 
 /// Any answer but 200.

@@ -1,15 +1,8 @@
 //! The control socket and the metrics port: HTTP, bounded in connections and time.
 
-use std::{
-    fs,
-    net::SocketAddr,
-    os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown},
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
     extract::{Query, State, rejection::QueryRejection},
@@ -23,9 +16,8 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use nix::unistd::Group;
 use tokio::{
-    net::{TcpListener, UnixListener, UnixStream},
+    net::{TcpListener, UnixListener},
     sync::Semaphore,
     time::timeout,
 };
@@ -44,104 +36,17 @@ const HEADER_TIME: Duration = Duration::from_secs(2);
 /// For a connection, from first to last byte.
 const CONNECTION_TIME: Duration = Duration::from_secs(60);
 
-/// The socket of the daemon; the file is removed on drop.
-#[derive(Debug)]
-pub struct ControlSocket {
-    listener: UnixListener,
-    _file: SocketFile,
-}
-
-#[derive(Debug)]
-struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        drop(fs::remove_file(&self.0));
-    }
-}
-
-/// Removes a socket that nobody listens on.
-pub fn remove_stale_socket(path: &Path) {
-    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
-        drop(fs::remove_file(path));
-    }
-}
-
-/// The longest path of a Unix socket: `sun_path` with its terminating zero holds 108 bytes (unix(7)).
-const LONGEST_SOCKET_PATH: usize = 107;
-
-impl ControlSocket {
-    /// Binds the socket, for root alone or for a group too. Takes the place of a socket that nobody listens on.
-    ///
-    /// # Errors
-    ///
-    /// Where another daemon listens there, or the path cannot be used.
-    pub async fn bind(path: &Path, group: Option<&str>) -> Result<Self> {
-        let shown = path.display();
-        let length = path.as_os_str().len();
-        if length > LONGEST_SOCKET_PATH {
-            bail!(
-                "--socket {shown}: {length} bytes; a socket's path has at most {LONGEST_SOCKET_PATH}, name a shorter one"
-            );
-        }
-        let group = group.map(find_group).transpose()?;
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)
-                .with_context(|| format!("--socket {shown}: its directory cannot be made"))?;
-        }
-        match fs::symlink_metadata(path) {
-            Ok(metadata) if !metadata.file_type().is_socket() => {
-                bail!("--socket {shown}: there is a file that is no socket; name another path");
-            }
-            Ok(_) if UnixStream::connect(path).await.is_ok() => {
-                bail!(
-                    "--socket {shown}: a daemon is listening there already; ask it with `limiter status`, stop it, or name another path"
-                );
-            }
-            Ok(_) => fs::remove_file(path)
-                .with_context(|| format!("--socket {shown}: the old socket cannot be removed"))?,
-            Err(_) => {}
-        }
-        // Nobody else may connect before the mode is set.
-        let mask = nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o177));
-        let listener = UnixListener::bind(path);
-        nix::sys::stat::umask(mask);
-        let listener = listener.with_context(|| format!("--socket {shown}: cannot be bound"))?;
-        let file = SocketFile(path.to_owned());
-        if let Some(group) = group {
-            chown(path, None, Some(group))
-                .with_context(|| format!("--socket {shown}: cannot be given to the group"))?;
-            fs::set_permissions(path, fs::Permissions::from_mode(0o660))
-                .with_context(|| format!("--socket {shown}: cannot be opened to the group"))?;
-        }
-        Ok(Self {
-            listener,
-            _file: file,
-        })
-    }
-
-    /// Serves for ever.
-    pub async fn serve(self, daemon: Arc<Daemon>) {
-        let routes = Router::new()
-            .route("/v1/status", get(status))
-            .route("/v1/explain", get(explain))
-            .route("/v1/top", get(top))
-            .route("/v1/unload", post(unload))
-            .fallback(not_found)
-            .method_not_allowed_fallback(wrong_method)
-            .with_state(daemon);
-        accept(self.listener, routes).await;
-    }
-}
-
-fn find_group(name: &str) -> Result<u32> {
-    match Group::from_name(name) {
-        Ok(Some(group)) => Ok(group.gid.as_raw()),
-        Ok(None) => bail!("--socket-group {name}: no such group; see `getent group`"),
-        Err(error) => {
-            Err(error).with_context(|| format!("--socket-group {name}: cannot be looked up"))
-        }
-    }
+/// Serves on the control socket, for ever.
+pub async fn control(listener: UnixListener, daemon: Arc<Daemon>) {
+    let routes = Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/explain", get(explain))
+        .route("/v1/top", get(top))
+        .route("/v1/unload", post(unload))
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(daemon);
+    accept(listener, routes).await;
 }
 
 /// The metrics port.

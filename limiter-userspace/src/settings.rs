@@ -21,6 +21,10 @@ const DEFAULT_MAX_SOURCES: u32 = 1 << 20;
 const DEFAULT_NEEDS_RATE: &str = "1000/s";
 const DEFAULT_NEEDS_BURST: &str = "2000";
 
+/// The longest alternative name of an interface: `ALTIFNAMSIZ` without its terminating zero
+/// (`include/uapi/linux/if.h`).
+const LONGEST_NAME: usize = 127;
+
 /// All that `limiter run` is told.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -110,12 +114,12 @@ impl Settings {
 fn interfaces(names: Vec<String>) -> Result<Vec<String>, UsageError> {
     for (i, name) in names.iter().enumerate() {
         if name.is_empty()
-            || name.len() > 15
+            || name.len() > LONGEST_NAME
             || name.contains(['/', '\0'])
             || name.contains(char::is_whitespace)
         {
             return usage(format!(
-                "--iface {name:?}: not an interface name (1 to 15 bytes without blanks or slashes); `ip link` lists them"
+                "--iface {name:?}: not an interface name (1 to {LONGEST_NAME} bytes without blanks or slashes); `ip link` lists them"
             ));
         }
         if names[..i].contains(name) {

@@ -252,7 +252,12 @@ pub fn explanation(explanation: &Explanation) -> String {
 
 /// `limiter unload`.
 #[must_use]
-pub fn unloaded(Unloaded { interfaces }: &Unloaded) -> String {
+pub fn unloaded(
+    Unloaded {
+        interfaces,
+        failed: _,
+    }: &Unloaded,
+) -> String {
     if interfaces.is_empty() {
         "nothing was attached\n".to_owned()
     } else {

@@ -103,7 +103,7 @@ impl Kernel {
             test_clock,
         };
         // Only loading needs it.
-        let pins = PinDir::create(&pin_dir()).unwrap_or_else(|error| panic!("{error:#}"));
+        let pins = PinDir::take(&pin_dir()).unwrap_or_else(|error| panic!("{error:#}"));
         let loaded = load::load(options, policy, &pins).unwrap_or_else(|error| panic!("{error:#}"));
         drop(pins);
         let maps = Maps::of(xdp(&loaded, 0));

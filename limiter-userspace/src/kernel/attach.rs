@@ -1,25 +1,27 @@
-//! Attaching to interfaces, all or none.
+//! Attaching to interfaces, all or none: what this run did not bring to an end is as it was before.
 
-use std::{os::fd::AsFd as _, path::Path};
-
-use anyhow::{Context as _, Result, anyhow, bail};
-use aya::{
-    Ebpf,
-    programs::{
-        ProgramError, Xdp, XdpMode,
-        links::{FdLink, PinnedLink as AyaPinnedLink},
-        xdp::XdpLink,
-    },
+use std::{
+    mem,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
 };
+
+use anyhow::{Context as _, Result, bail};
+use aya::Ebpf;
 use tracing::{info, warn};
 
 use super::{
-    interface::{self, AttachedXdp, Interface},
-    load, pins, programs,
+    interface::{self, Interface},
+    link::{self, Link},
+    load, pins,
+    plan::{Found, Plan, plan},
+    refusal, sys,
 };
 use crate::cli::AttachMode;
 
-/// Our program on an interface, through a pinned link.
+/// Our program on an interface, through a pinned link. The link is held open too, so that nobody ends enforcement by
+/// removing the pin of a daemon that runs.
+#[derive(Debug)]
 pub struct Attachment {
     /// The interface.
     pub interface: Interface,
@@ -29,7 +31,8 @@ pub struct Attachment {
     pub program: u32,
     /// Where it runs.
     pub mode: AttachMode,
-    pin: pins::PinnedLink,
+    link: Link,
+    pin: PathBuf,
 }
 
 impl Attachment {
@@ -39,88 +42,124 @@ impl Attachment {
     ///
     /// Where the kernel refuses.
     pub fn detach(self) -> Result<()> {
-        self.pin.detach()
+        let name = &self.interface.name;
+        self.link
+            .detach()
+            .with_context(|| format!("{name}: cannot be detached"))?;
+        link::unpin(&self.pin)?;
+        if self.is_attached() {
+            bail!(
+                "{name}: program {} is still attached, held by somebody else; `bpftool link` shows by whom",
+                self.program
+            );
+        }
+        Ok(())
+    }
+
+    /// Leaves enforcement to the kernel; pins the link again if somebody has removed the pin.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be pinned.
+    pub fn keep(self) -> Result<()> {
+        if self.pin.exists() {
+            return Ok(());
+        }
+        warn!(interface = self.interface.name, pin = %self.pin.display(), "the pin was removed; pinning again");
+        self.link.pin(&self.pin)
     }
 
     /// Whether our program is still the one on the interface.
     #[must_use]
     pub fn is_attached(&self) -> bool {
-        let found = interface::by_index(self.interface.index);
-        matches!(found, Ok(Some(Interface { xdp: Some(AttachedXdp { program, .. }), .. })) if program == self.program)
+        matches!(interface::by_index(self.interface.index), Ok(Some(there)) if there.runs(self.program))
     }
 }
 
-/// What there is to do on an interface.
-enum Plan {
-    /// Nothing is there.
-    Attach,
-    /// Nothing is there but the shell of a link whose interface is gone.
-    AttachOverShell,
-    /// A link of ours, left by a daemon that is gone: put the new program in its place, without a gap.
-    Replace,
+/// What was on an interface before.
+#[derive(Debug)]
+enum Before {
+    Nothing,
+    /// A program in the same link; `None` where the kernel does not hand it out (without `CAP_SYS_ADMIN`).
+    SameLink(Option<OwnedFd>),
+    /// A program in a link of another mode.
+    OtherLink(OwnedFd, AttachMode),
 }
 
-/// Finds the interfaces.
-///
-/// # Errors
-///
-/// Where one is missing or of a kind that cannot be limited.
-pub fn find(names: &[String]) -> Result<Vec<Interface>> {
-    names
-        .iter()
-        .map(|name| {
-            let interface = interface::find(name)?;
-            if interface.loopback {
-                bail!(
-                    "--iface {name}: is the loopback, whose sources limiter drops as impossible; name the interface to \
-                     the network"
-                );
-            }
-            if !interface.ethernet {
-                bail!(
-                    "--iface {name}: has no Ethernet header (tun, wg, ppp, ...), which this version needs; name the \
-                     interface below it"
-                );
-            }
-            Ok(interface)
-        })
-        .collect()
-}
+/// What this run has attached. Unless it is kept, all of it is undone on drop.
+#[derive(Debug, Default)]
+pub struct Attached(Vec<(Attachment, Before)>);
 
-/// Checks that no interface is taken, before anything is loaded.
-///
-/// # Errors
-///
-/// Where somebody else's program is on one.
-pub fn check_free(interfaces: &[Interface], pin_dir: &Path) -> Result<()> {
-    interfaces
-        .iter()
-        .try_for_each(|interface| plan(interface, pin_dir).map(drop))
-}
+impl Attached {
+    /// The attachments, in the order of the interfaces.
+    pub fn iter(&self) -> impl Iterator<Item = &Attachment> {
+        self.0.iter().map(|(attachment, _)| attachment)
+    }
 
-fn plan(interface: &Interface, pin_dir: &Path) -> Result<Plan> {
-    let name = &interface.name;
-    let (pin, pinned) = pins::of_interface(pin_dir, interface.index);
-    let ours = if pinned { pin.program()? } else { None };
-    match (interface.xdp, ours) {
-        (None, None) if pinned => Ok(Plan::AttachOverShell),
-        (None, None) => Ok(Plan::Attach),
-        (Some(there), Some(ours)) if there.program == ours => Ok(Plan::Replace),
-        (None, Some(ours)) => bail!(
-            "--pin-dir {}: its link for interface index {} (program {ours}) is of another network namespace; use a pin \
-             directory for each",
-            pin_dir.display(),
-            interface.index
-        ),
-        (Some(AttachedXdp { program, .. }), _) => bail!(
-            "--iface {name}: XDP program {} (id {program}) is attached already; stop whoever attached it (if nobody holds \
-             it: ip link set dev {name} xdp off), or name another interface",
-            programs::name(program),
-        ),
+    /// Makes it last.
+    #[must_use]
+    pub fn keep(mut self) -> Vec<Attachment> {
+        mem::take(&mut self.0)
+            .into_iter()
+            .map(|(attachment, _)| attachment)
+            .collect()
     }
 }
 
-/// Attaches an instance to each interface. If one is refused, those attached before it are detached again.
+impl Drop for Attached {
+    fn drop(&mut self) {
+        for (attachment, before) in self.0.drain(..).rev() {
+            let name = attachment.interface.name.clone();
+            if let Err(error) = undo(attachment, before) {
+                warn!(interface = name, "cannot be put back as it was: {error:#}");
+            }
+        }
+    }
+}
+
+fn undo(attachment: Attachment, before: Before) -> Result<()> {
+    let name = attachment.interface.name.clone();
+    match before {
+        Before::Nothing => attachment.detach(),
+        Before::SameLink(Some(program)) => {
+            attachment.link.replace(program.as_fd())?;
+            info!(
+                interface = name,
+                "the program of the earlier daemon is back"
+            );
+            Ok(())
+        }
+        Before::SameLink(None) => {
+            warn!(
+                interface = name,
+                program = attachment.program,
+                "enforcement goes on by the new program, since going back needs CAP_SYS_ADMIN"
+            );
+            Ok(())
+        }
+        Before::OtherLink(program, mode) => {
+            let (index, pin) = (attachment.interface.index, attachment.pin.clone());
+            attachment.detach()?;
+            put_back(program.as_fd(), index, mode, &pin)?;
+            info!(
+                interface = name,
+                "the program of the earlier daemon is back"
+            );
+            Ok(())
+        }
+    }
+}
+
+fn put_back(program: BorrowedFd<'_>, index: u32, mode: AttachMode, pin: &Path) -> Result<()> {
+    Link::create(program, index, mode)
+        .context(
+            "enforcement has ended, and the program of the earlier daemon cannot be attached again",
+        )?
+        .pin(pin)
+}
+
+/// Attaches an instance to each interface: first where nothing is, last where an earlier daemon has left its program.
+/// If one is refused, the others are as before.
 ///
 /// # Errors
 ///
@@ -130,19 +169,23 @@ pub fn attach(
     instances: &mut [Ebpf],
     mode: AttachMode,
     pin_dir: &Path,
-) -> Result<Vec<Attachment>> {
-    let mut attached: Vec<Attachment> = Vec::new();
+) -> Result<Attached> {
+    let mut jobs = Vec::new();
     for (slot, (interface, ebpf)) in (0..).zip(interfaces.into_iter().zip(instances)) {
-        match attach_one(interface, slot, ebpf, mode, pin_dir) {
-            Ok(attachment) => attached.push(attachment),
-            Err(error) => {
-                for attachment in attached {
-                    attachment.detach()?;
-                }
-                return Err(error);
-            }
-        }
+        let plan = plan(&interface, mode, pin_dir)?;
+        jobs.push((interface, slot, ebpf, plan));
     }
+    jobs.sort_by_key(|(.., plan)| match plan {
+        Plan::Attach | Plan::AttachOverShell => 0,
+        Plan::ChangeMode(_) => 1,
+        Plan::Replace(_) => 2,
+    });
+    let mut attached = Attached::default();
+    for (interface, slot, ebpf, plan) in jobs {
+        let one = attach_one(interface, slot, ebpf, mode, pin_dir, plan)?;
+        attached.0.push(one);
+    }
+    attached.0.sort_by_key(|(attachment, _)| attachment.slot);
     Ok(attached)
 }
 
@@ -152,137 +195,90 @@ fn attach_one(
     ebpf: &mut Ebpf,
     mode: AttachMode,
     pin_dir: &Path,
-) -> Result<Attachment> {
+    plan: Plan,
+) -> Result<(Attachment, Before)> {
     let xdp = load::program(ebpf)?;
     let program = xdp
         .info()
         .context("cannot examine the loaded program")?
         .id();
-    let (pin, _) = pins::of_interface(pin_dir, interface.index);
-    match plan(&interface, pin_dir)? {
-        Plan::Replace if interface.xdp.is_some_and(|xdp| xdp.mode == Some(mode)) => {
-            replace(xdp, &pin.path)?;
+    let fd = xdp.fd().context("the program is not loaded")?.as_fd();
+    let pin = pins::of_interface(pin_dir, interface.index);
+    let (link, before) = match plan {
+        Plan::Attach => (create(fd, &interface, mode, &pin)?, Before::Nothing),
+        Plan::AttachOverShell => {
+            link::unpin(&pin)?;
+            (create(fd, &interface, mode, &pin)?, Before::Nothing)
+        }
+        Plan::Replace(Found {
+            link, program: old, ..
+        }) => {
+            let old = sys::link::program_by_id(old).ok();
+            link.replace(fd)?;
             info!(
                 interface = interface.name,
                 program, "took over from a daemon that is gone, without a gap"
             );
+            (link, Before::SameLink(old))
         }
-        Plan::Replace => {
-            warn!(
-                interface = interface.name,
-                mode = mode.name(),
-                "changing the attach mode: a moment without enforcement"
-            );
-            pin.detach()?;
-            create(xdp, &interface, mode, &pin.path)?;
-        }
-        Plan::AttachOverShell => {
-            pin.detach()?;
-            create(xdp, &interface, mode, &pin.path)?;
-        }
-        Plan::Attach => create(xdp, &interface, mode, &pin.path)?,
-    }
-    Ok(Attachment {
+        Plan::ChangeMode(found) => change_mode(found, fd, &interface, mode, &pin)?,
+    };
+    let attachment = Attachment {
         interface,
         slot,
         program,
         mode,
+        link,
         pin,
-    })
+    };
+    Ok((attachment, before))
 }
 
-/// Puts the program into an existing link.
-fn replace(xdp: &mut Xdp, path: &Path) -> Result<()> {
-    let link = AyaPinnedLink::from_pin(path)
-        .with_context(|| format!("{}: cannot be opened", path.display()))?;
-    let link = XdpLink::try_from(FdLink::from(link)).context("the pinned link is not of XDP")?;
-    let id = xdp
-        .attach_to_link(link)
-        .context("the program in the link cannot be replaced")?;
-    // The pin holds the link from here on.
-    drop(xdp.take_link(id)?);
-    Ok(())
+/// Takes off what an earlier daemon has left and attaches in another mode; if that is refused, puts it back.
+fn change_mode(
+    found: Found,
+    program: BorrowedFd<'_>,
+    interface: &Interface,
+    mode: AttachMode,
+    pin: &Path,
+) -> Result<(Link, Before)> {
+    let name = &interface.name;
+    let (Some(old_mode), Ok(old)) = (found.mode, sys::link::program_by_id(found.program)) else {
+        bail!(
+            "--iface {name}: an earlier daemon's program {} runs there in another mode, and could not be put back if {} mode \
+             is refused; run with CAP_SYS_ADMIN, or `limiter unload` first",
+            found.program,
+            mode.name()
+        );
+    };
+    warn!(
+        interface = name,
+        mode = mode.name(),
+        "changing the attach mode: a moment without enforcement"
+    );
+    found.link.detach().with_context(|| {
+        format!("--iface {name}: the earlier daemon's program cannot be detached")
+    })?;
+    drop(found.link);
+    link::unpin(pin)?;
+    match create(program, interface, mode, pin) {
+        Ok(link) => Ok((link, Before::OtherLink(old, old_mode))),
+        Err(error) => match put_back(old.as_fd(), interface.index, old_mode, pin) {
+            Ok(()) => Err(error),
+            Err(worse) => Err(error.context(format!("--iface {name}: {worse:#}"))),
+        },
+    }
 }
 
 /// Attaches through a new link and pins it.
-fn create(xdp: &mut Xdp, interface: &Interface, mode: AttachMode, path: &Path) -> Result<()> {
-    let flags = match mode {
-        AttachMode::Native => XdpMode::Driver,
-        AttachMode::Generic => XdpMode::Skb,
-    };
-    let id = match xdp.attach_to_if_index(interface.index, flags) {
-        Ok(id) => id,
-        Err(error) => return Err(refused(&error, xdp, interface, mode)),
-    };
-    // aya falls back from a link to netlink without saying so; such an attachment cannot be pinned.
-    let link = FdLink::try_from(xdp.take_link(id)?)
-        .map_err(|error| anyhow!("--iface {}: the kernel gives no link, only a netlink attachment ({error}); it was undone", interface.name))?;
-    link.pin(path)
-        .with_context(|| format!("{}: cannot be pinned", path.display()))?;
-    Ok(())
-}
-
-/// The kernel's text, and what to try.
-fn refused(
-    error: &ProgramError,
-    xdp: &Xdp,
+fn create(
+    program: BorrowedFd<'_>,
     interface: &Interface,
     mode: AttachMode,
-) -> anyhow::Error {
-    let text = xdp
-        .fd()
-        .ok()
-        .and_then(|fd| interface::refusal_text(interface.index, fd.as_fd(), mode));
-    let errno = errno(error);
-    let reason = match (text, &errno) {
-        (Some(text), Some(errno)) => format!("{text} ({errno})"),
-        (Some(text), None) => text,
-        (None, Some(errno)) => errno.to_string(),
-        (None, None) => error.to_string(),
-    };
-    anyhow!(
-        "--iface {}: the driver refuses {} XDP: {reason}; {}",
-        interface.name,
-        mode.name(),
-        advice(
-            errno.and_then(|errno| errno.raw_os_error()),
-            &interface.name,
-            mode
-        )
-    )
-}
-
-fn errno(error: &ProgramError) -> Option<std::io::Error> {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = source {
-        if let Some(io) = error.downcast_ref::<std::io::Error>() {
-            return io.raw_os_error().map(std::io::Error::from_raw_os_error);
-        }
-        source = error.source();
-    }
-    None
-}
-
-fn advice(errno: Option<i32>, name: &str, mode: AttachMode) -> String {
-    if mode == AttachMode::Generic {
-        return "generic mode needs nothing of the driver; see the kernel's log (dmesg)".to_owned();
-    }
-    let generic = "or try --attach generic, which is slower and works with any driver";
-    match errno {
-        Some(libc::EOPNOTSUPP) => format!("it has no native XDP, {generic}"),
-        Some(libc::ERANGE) => format!("lower the MTU (ip link set dev {name} mtu 1500), {generic}"),
-        Some(libc::ENOSPC) => format!(
-            "the other end has more queues than this one; give it more (ethtool -L {name} rx N), {generic}"
-        ),
-        Some(libc::ENOTCONN) => {
-            format!("the other end of the veth pair is missing or down, {generic}")
-        }
-        Some(libc::ENOMEM) => {
-            format!("there may be fewer rings than CPUs; see ethtool -l {name}, {generic}")
-        }
-        _ => format!(
-            "try a smaller MTU (ip link set dev {name} mtu 1500), large receive offload off (ethtool -K {name} lro off \
-             rx-gro-hw off), fewer queues (ethtool -l {name}, ethtool -L {name} combined N), {generic}"
-        ),
-    }
+    pin: &Path,
+) -> Result<Link> {
+    let link = Link::create(program, interface.index, mode)
+        .map_err(|error| refusal::explain(error, program, interface, mode))?;
+    link.pin(pin)?;
+    Ok(link)
 }

@@ -3,7 +3,9 @@
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use netlink_packet_core::{ErrorMessage, NLM_F_ACK, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{
+    DefaultNla, ErrorMessage, NLM_F_ACK, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
 use netlink_packet_route::{
     RouteNetlinkMessage,
     link::{LinkAttribute, LinkLayerType, LinkMessage, LinkXdp, XdpAttached},
@@ -36,18 +38,28 @@ pub struct AttachedXdp {
     pub mode: Option<AttachMode>,
 }
 
-/// Finds an interface by name.
+/// The longest name, `IFNAMSIZ` without its terminating zero (`include/uapi/linux/if.h`); an alternative one may have
+/// 127 bytes (`ALTIFNAMSIZ`).
+const LONGEST_NAME: usize = 15;
+
+/// `include/uapi/linux/if_link.h`, 5.5.
+const IFLA_ALT_IFNAME: u16 = 53;
+
+/// Finds an interface by name; an alternative name does as well, but the interface is then described by its own.
 ///
 /// # Errors
 ///
 /// Where there is none, which there are.
 pub fn find(name: &str) -> Result<Interface> {
     let mut request = LinkMessage::default();
-    request
-        .attributes
-        .push(LinkAttribute::IfName(name.to_owned()));
+    request.attributes.push(if name.len() > LONGEST_NAME {
+        // The library knows it only inside a list, where the kernel does not look (`rtnl_dev_get`, 6.12).
+        LinkAttribute::Other(DefaultNla::new(IFLA_ALT_IFNAME, name.as_bytes().to_vec()))
+    } else {
+        LinkAttribute::IfName(name.to_owned())
+    });
     match exchange(RouteNetlinkMessage::GetLink(request))? {
-        Answer::Link(link) => Ok(describe(name, &link)),
+        Answer::Link(link) => Ok(describe(&link)),
         Answer::Refused {
             errno: libc::ENODEV,
             ..
@@ -73,19 +85,7 @@ pub fn by_index(index: u32) -> Result<Option<Interface>> {
     let mut request = LinkMessage::default();
     request.header.index = index;
     match exchange(RouteNetlinkMessage::GetLink(request))? {
-        Answer::Link(link) => {
-            let name = link
-                .attributes
-                .iter()
-                .find_map(|attribute| match attribute {
-                    LinkAttribute::IfName(name) => Some(name.clone()),
-                    _ => None,
-                });
-            Ok(Some(describe(
-                &name.unwrap_or_else(|| index.to_string()),
-                &link,
-            )))
-        }
+        Answer::Link(link) => Ok(Some(describe(&link))),
         Answer::Refused {
             errno: libc::ENODEV,
             ..
@@ -108,9 +108,16 @@ fn names() -> Vec<String> {
         .unwrap_or_default()
 }
 
-fn describe(name: &str, link: &LinkMessage) -> Interface {
+fn describe(link: &LinkMessage) -> Interface {
+    let name = link
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            LinkAttribute::IfName(name) => Some(name.clone()),
+            _ => None,
+        });
     Interface {
-        name: name.to_owned(),
+        name: name.unwrap_or_else(|| link.header.index.to_string()),
         index: link.header.index,
         ethernet: link.header.link_layer_type == LinkLayerType::Ether,
         loopback: link.header.link_layer_type == LinkLayerType::Loopback,
@@ -155,10 +162,7 @@ fn attached(xdp: &[LinkXdp]) -> Option<AttachedXdp> {
 /// tried there once more, and undone in the unlikely case that it succeeds.
 #[must_use]
 pub fn refusal_text(index: u32, program: BorrowedFd<'_>, mode: AttachMode) -> Option<String> {
-    let mode_flag = match mode {
-        AttachMode::Native => XDP_FLAGS_DRV_MODE,
-        AttachMode::Generic => XDP_FLAGS_SKB_MODE,
-    };
+    let mode_flag = mode_flag(mode);
     match set_program(
         index,
         program.as_raw_fd(),
@@ -177,6 +181,15 @@ pub fn refusal_text(index: u32, program: BorrowedFd<'_>, mode: AttachMode) -> Op
 const XDP_FLAGS_UPDATE_IF_NOEXIST: u32 = 1 << 0;
 const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
+
+/// The flag of a mode, in a request to attach.
+#[must_use]
+pub(super) const fn mode_flag(mode: AttachMode) -> u32 {
+    match mode {
+        AttachMode::Native => XDP_FLAGS_DRV_MODE,
+        AttachMode::Generic => XDP_FLAGS_SKB_MODE,
+    }
+}
 
 fn set_program(index: u32, fd: i32, flags: u32) -> Result<Answer> {
     let mut request = LinkMessage::default();

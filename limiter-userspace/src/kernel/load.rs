@@ -1,9 +1,6 @@
 //! Loading: one instance of the program per interface, all on the same maps.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, anyhow};
 use aya::{Ebpf, EbpfLoader, VerifierLogLevel, programs::Xdp};
@@ -50,7 +47,7 @@ pub fn load(options: Options, policy: &Policy, pin_dir: &PinDir) -> Result<Loade
     let sharing = SharedPins::create(pin_dir)?;
     let mut instances = Vec::new();
     for interface in 0..options.interfaces {
-        instances.push(instance(object, options, interface, &sharing.0)?);
+        instances.push(instance(object, options, interface, &sharing.0.shared())?);
     }
     let first = instances.first_mut().context("no interface given")?;
     let mut tables = Tables::take(first)?;
@@ -103,6 +100,11 @@ pub fn program(ebpf: &mut Ebpf) -> Result<&mut Xdp> {
 /// One line: the errno and the verifier's last words.
 fn load_error(error: &aya::programs::ProgramError) -> anyhow::Error {
     let reason = match error {
+        aya::programs::ProgramError::LoadError { io_error, .. }
+            if io_error.raw_os_error() == Some(libc::EMFILE) =>
+        {
+            return anyhow!("the program cannot be loaded: {io_error}");
+        }
         aya::programs::ProgramError::LoadError {
             io_error,
             verifier_log,
@@ -131,20 +133,20 @@ fn is_statistics(line: &str) -> bool {
 }
 
 /// Pins by which the instances find each other's maps; gone when loading is over.
-struct SharedPins(PathBuf);
+struct SharedPins<'a>(&'a PinDir);
 
-impl SharedPins {
-    fn create(pin_dir: &PinDir) -> Result<Self> {
-        let path = pin_dir.path().join("loading");
-        // Of a load that was killed half-way; nobody else can be loading, since the pin directory is locked.
-        drop(fs::remove_dir_all(&path));
+impl<'a> SharedPins<'a> {
+    fn create(pin_dir: &'a PinDir) -> Result<Self> {
+        // Of a load that was killed half-way.
+        pin_dir.remove_shared();
+        let path = pin_dir.shared();
         fs::create_dir(&path).with_context(|| format!("{}: cannot be made", path.display()))?;
-        Ok(Self(path))
+        Ok(Self(pin_dir))
     }
 }
 
-impl Drop for SharedPins {
+impl Drop for SharedPins<'_> {
     fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
+        self.0.remove_shared();
     }
 }

@@ -3,11 +3,15 @@
 pub mod attach;
 pub mod bpffs;
 pub mod interface;
+pub mod link;
 pub mod load;
+pub mod lock;
 pub mod object;
 pub mod pins;
+pub mod plan;
 pub mod preflight;
 pub mod programs;
+pub mod refusal;
 pub mod sources;
 mod sys;
 pub mod tables;

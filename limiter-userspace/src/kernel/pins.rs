@@ -1,50 +1,25 @@
 //! Pinned links: what keeps enforcement going without a daemon.
 
 use std::{
-    fs::{self, File},
-    os::fd::AsFd as _,
+    fs,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, bail};
-use nix::fcntl::{Flock, FlockArg};
+use anyhow::{Context as _, Result, anyhow};
 
-use super::{bpffs::PinDir, interface, sys};
+use super::{
+    bpffs::PinDir,
+    interface,
+    link::{self, Link, Place},
+    load, programs,
+};
 
 const LINK_PREFIX: &str = "link_";
 
-/// The right to change what is pinned in a directory; one daemon at a time has it.
-pub struct PinLock(#[expect(dead_code, reason = "held for its lock")] Flock<File>);
-
-impl PinLock {
-    /// Takes the lock.
-    ///
-    /// # Errors
-    ///
-    /// Where another daemon has it.
-    pub fn take(pin_dir: &PinDir) -> Result<Self> {
-        let path = pin_dir.path();
-        let directory =
-            File::open(path).with_context(|| format!("{}: cannot be opened", path.display()))?;
-        match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => Ok(Self(lock)),
-            Err((_, nix::Error::EWOULDBLOCK)) => bail!(
-                "--pin-dir {}: another limiter daemon is using it; ask it with `limiter status`, or stop it",
-                path.display()
-            ),
-            Err((_, error)) => Err(error)
-                .with_context(|| format!("--pin-dir {}: cannot be locked", path.display())),
-        }
-    }
-}
-
-/// Where the link of an interface is pinned, and whether there is one. By index: a name may hold a dot, which the BPF
-/// file system refuses.
+/// Where the link of an interface is pinned. By index: a name may hold a dot, which the BPF file system refuses.
 #[must_use]
-pub fn of_interface(pin_dir: &Path, interface: u32) -> (PinnedLink, bool) {
-    let path = pin_dir.join(format!("{LINK_PREFIX}{interface}"));
-    let exists = path.exists();
-    (PinnedLink { path, interface }, exists)
+pub fn of_interface(pin_dir: &Path, interface: u32) -> PathBuf {
+    pin_dir.join(format!("{LINK_PREFIX}{interface}"))
 }
 
 /// A pinned link.
@@ -57,56 +32,63 @@ pub struct PinnedLink {
 }
 
 impl PinnedLink {
-    /// The program of the link; `None` where the link is an empty shell, its interface gone.
+    /// The interface on which it enforces; `None` where it enforces nothing.
     ///
     /// # Errors
     ///
     /// Where the pin cannot be opened or holds no link.
-    pub fn program(&self) -> Result<Option<u32>> {
-        let shown = self.path.display();
-        let link =
-            sys::open_pin(&self.path).with_context(|| format!("{shown}: cannot be opened"))?;
-        let info =
-            sys::link_info(link.as_fd()).with_context(|| format!("{shown}: cannot be examined"))?;
-        Ok((info.interface != 0).then_some(info.program))
+    pub fn enforces_on(&self) -> Result<Option<String>> {
+        let Some(link) = Link::open(&self.path)? else {
+            return Ok(None);
+        };
+        Ok(match link.place()? {
+            Place::Here(interface) => Some(interface.name),
+            Place::Elsewhere(index) => Some(elsewhere(index)),
+            Place::Nowhere => None,
+        })
     }
 
-    /// The interface's name; its index where it is gone.
-    #[must_use]
-    pub fn interface_name(&self) -> String {
-        match interface::by_index(self.interface) {
-            Ok(Some(interface)) => interface.name,
-            Ok(None) | Err(_) => format!("interface {} (gone)", self.interface),
-        }
-    }
-
-    /// Takes the program off at once, and removes the pin.
+    /// Takes the program off at once, and removes the pin. Returns where it was.
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses.
-    pub fn detach(&self) -> Result<()> {
-        let link = match sys::open_pin(&self.path) {
-            Ok(link) => link,
-            // Somebody else has removed it, and the program with it.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("{}: cannot be opened", self.path.display()));
-            }
+    /// Where it is no link, or the kernel refuses.
+    pub fn detach(&self) -> Result<String> {
+        let shown = self.path.display();
+        let Some(link) = Link::open(&self.path)? else {
+            return self.without_pin();
         };
-        match sys::link_detach(link.as_fd()) {
-            Ok(()) => {}
-            // The interface is gone, and the link with it.
-            Err(error) if error.raw_os_error() == Some(libc::ENOLINK) => {}
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("{}: cannot be detached", self.path.display()));
-            }
-        }
-        fs::remove_file(&self.path)
-            .with_context(|| format!("{}: cannot be removed", self.path.display()))
+        let was = match link.place()? {
+            Place::Here(interface) => interface.name,
+            Place::Elsewhere(index) => elsewhere(index),
+            Place::Nowhere => format!("interface {} (gone)", self.interface),
+        };
+        link.detach()
+            .with_context(|| format!("{shown}: cannot be detached"))?;
+        link::unpin(&self.path)?;
+        Ok(was)
     }
+
+    /// Somebody has removed the pin, and the program with it, unless it is pinned elsewhere.
+    fn without_pin(&self) -> Result<String> {
+        let found = interface::by_index(self.interface)?;
+        let name = found.as_ref().map_or_else(
+            || format!("interface {} (gone)", self.interface),
+            |interface| interface.name.clone(),
+        );
+        match found.and_then(|interface| interface.xdp) {
+            Some(xdp) if programs::name(xdp.program) == load::PROGRAM => Err(anyhow!(
+                "{}: somebody has removed it, but program {} is still on {name}; `bpftool link` shows who holds it",
+                self.path.display(),
+                xdp.program
+            )),
+            _ => Ok(name),
+        }
+    }
+}
+
+fn elsewhere(index: u32) -> String {
+    format!("interface {index} of another network namespace")
 }
 
 /// The links pinned in a directory; none where there is no such directory.
@@ -141,4 +123,29 @@ pub fn links(pin_dir: &Path) -> Result<Vec<PinnedLink>> {
     }
     links.sort_by_key(|link| link.interface);
     Ok(links)
+}
+
+/// What came of [`detach_all`].
+#[derive(Clone, Debug, Default)]
+pub struct Detached {
+    /// Where enforcement has ended.
+    pub interfaces: Vec<String>,
+    /// What could not be detached, and why.
+    pub failed: Vec<String>,
+}
+
+/// Detaches all links in a directory, as far as that is possible.
+///
+/// # Errors
+///
+/// Where the directory cannot be read.
+pub fn detach_all(pin_dir: &PinDir) -> Result<Detached> {
+    let mut detached = Detached::default();
+    for link in links(pin_dir.path())? {
+        match link.detach() {
+            Ok(interface) => detached.interfaces.push(interface),
+            Err(error) => detached.failed.push(format!("{error:#}")),
+        }
+    }
+    Ok(detached)
 }

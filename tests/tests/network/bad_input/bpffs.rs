@@ -1,6 +1,6 @@
 //! No BPF file system where it usually is.
 
-use std::{io, os::unix::process::CommandExt as _, process::Command};
+use std::{fs, io, os::unix::process::CommandExt as _, process::Command};
 
 use anyhow::Result;
 use limiter_lab::HOST_INTERFACE;
@@ -45,6 +45,12 @@ fn case_107_a_missing_bpf_file_system_is_mounted() -> Result<()> {
         .log
         .line(&["mounted the BPF file system at /sys/fs/bpf"]);
     assert!(said.is_some(), "{}", daemon.log.text());
+    let mounts = fs::read_to_string(format!("/proc/{}/mounts", daemon.pid()))?;
+    let mount = mounts.lines().find(|line| line.contains(" /sys/fs/bpf "));
+    assert!(
+        mount.is_some_and(|line| line.contains("mode=700")),
+        "nobody else makes directories there: {mount:?}"
+    );
     assert!(program_on(&site.host, HOST_INTERFACE)?.is_some());
     assert!(!limiter.pin_dir.exists(), "its mounts are its own");
     daemon.signal(Signal::SIGINT)?;
@@ -58,6 +64,6 @@ fn case_107_where_it_cannot_be_mounted_the_message_says_how() -> Result<()> {
     let limiter = site.limiter()?;
     let mut command = limiter.command(&["run"]);
     without(without_bpffs(command.args(on_host(GOOD))), &[SYS_ADMIN]);
-    let message = "no BPF file system at /sys/fs/bpf, and mounting one failed; try: mount -t bpf bpf /sys/fs/bpf: EPERM: Operation not permitted";
+    let message = "no BPF file system at /sys/fs/bpf, and mounting one failed; try: mount -t bpf -o mode=0700 bpf /sys/fs/bpf: EPERM: Operation not permitted";
     is_answered(&site, &limiter, &mut command, (1, message))
 }

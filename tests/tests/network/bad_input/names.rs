@@ -8,7 +8,7 @@ use limiter_userspace::{
 };
 
 use super::{GOOD, is_answered, run_is_answered};
-use crate::common::Site;
+use crate::common::{Site, start_logged, status};
 
 #[test]
 fn names_that_no_interface_can_have() -> Result<()> {
@@ -16,15 +16,16 @@ fn names_that_no_interface_can_have() -> Result<()> {
     let limiter = site.limiter()?;
     let taken_twice = format!("{HOST_INTERFACE},{HOST_INTERFACE}");
     let many: Vec<String> = (0..65).map(|n| format!("if{n}")).collect();
+    let long = "x".repeat(128);
     let no_name = |shown: &str| {
         format!(
-            "--iface \"{shown}\": not an interface name (1 to 15 bytes without blanks or slashes); `ip link` lists them"
+            "--iface \"{shown}\": not an interface name (1 to 127 bytes without blanks or slashes); `ip link` lists them"
         )
     };
     for (names, message) in [
         ("", no_name("")),
         ("lim0,", no_name("")),
-        ("ethernet01234567", no_name("ethernet01234567")),
+        (&long, no_name(&long)),
         ("a/b", no_name("a/b")),
         ("a b", no_name("a b")),
         ("a\nb", no_name("a\\nb")),
@@ -77,5 +78,40 @@ fn a_name_with_a_nul_is_refused_before_a_library_panics() -> Result<()> {
         error.starts_with("--iface \"a\\0b\": not an interface name"),
         "{error}"
     );
+    Ok(())
+}
+
+#[test]
+fn an_alternative_name_is_as_good_but_no_second_interface() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    for name in ["uplink", "a-name-longer-than-fifteen-bytes"] {
+        let words = [
+            "link",
+            "property",
+            "add",
+            "dev",
+            HOST_INTERFACE,
+            "altname",
+            name,
+        ];
+        assert!(site.host.command("ip").args(words).status()?.success());
+        let policy = ["--rate", "1/s", "--burst", "1"];
+        let arguments: Vec<&str> = ["--iface", name].into_iter().chain(policy).collect();
+        let (daemon, log) = start_logged(&limiter, &arguments)?;
+        assert_eq!(status(&limiter)?.interfaces[0].name, HOST_INTERFACE);
+        let said = format!("{name} is another name of this interface");
+        assert!(
+            log.line(&[&said, HOST_INTERFACE]).is_some(),
+            "{}",
+            log.text()
+        );
+        drop(daemon);
+        let message = format!(
+            "--iface {name}: is another name of {HOST_INTERFACE}, which is named too; name each interface once"
+        );
+        let again = format!("{GOOD} --iface {name}");
+        run_is_answered(&site, &limiter, &again, (1, &message))?;
+    }
     Ok(())
 }

@@ -38,6 +38,10 @@ impl Running {
         })
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
         let pid = Pid::from_raw(i32::try_from(self.child.id())?);
         kill(pid, signal).with_context(|| format!("send {signal}"))

@@ -38,6 +38,8 @@ fn ends_without_a_trace(signal: Signal, words: &str) -> Result<()> {
         log.text()
     );
     assert_no_traces(&site, &limiter, signal.as_str())?;
+    let detached = format!("detached {HOST_INTERFACE}");
+    assert!(log.line(&[&detached]).is_some(), "{}", log.text());
     let counted = log
         .line(&["counted", HOST_INTERFACE])
         .with_context(|| format!("the log does not say what was counted:\n{}", log.text()))?;

@@ -7,6 +7,8 @@ use limiter_lab::{
     Counter, HOST_INTERFACE, HOST_V4, Mode, NET_INTERFACE, Verdict, Wire, frame::Frame,
 };
 
+use limiter_userspace::kernel::link;
+
 use crate::common::{
     ATTACKER, DISCARD, SECOND_HOST_INTERFACE, Site, assert_no_traces, lay_second, program_on,
     to_its_end, wait_until,
@@ -39,11 +41,12 @@ fn stays(mode: Mode, attach: &str) -> Result<()> {
         attach,
     ]))?;
     assert_eq!(output.status.code(), Some(1));
+    let link = link::holding(u32::try_from(program)?).context("no link holds it")?;
     assert_eq!(
         complaint(&output)?,
         format!(
-            "limiter: --iface {HOST_INTERFACE}: XDP program count_drop (id {program}) is attached already; stop whoever attached it (if \
-             nobody holds it: ip link set dev {HOST_INTERFACE} xdp off), or name another interface"
+            "limiter: --iface {HOST_INTERFACE}: XDP program count_drop (id {program}) is attached already, and held by link {link}: stop whoever \
+             holds it (`bpftool link show id {link}` tells who); or name another interface"
         )
     );
     assert_eq!(program_on(&site.host, HOST_INTERFACE)?, Some(program));

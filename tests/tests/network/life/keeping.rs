@@ -192,3 +192,28 @@ fn pins_of_another_network_namespace_are_told_apart() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn only_interfaces_that_are_limited_are_named() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let daemon = start(&limiter, "--rate 1/h --burst 3 --on-exit keep")?;
+    let index = status(&limiter)?.interfaces[0].ifindex;
+    daemon.end(Signal::SIGTERM)?;
+    // Both ends of the cable are the first interface of their namespace.
+    let mut elsewhere = site.net.command(limiter.command(&[]).get_program());
+    elsewhere.arg("--socket").arg(&limiter.socket);
+    elsewhere.arg("--pin-dir").arg(&limiter.pin_dir);
+    let complaint = String::from_utf8(to_its_end(elsewhere.arg("status"))?.stderr)?;
+    let there = format!("goes on in the kernel on interface {index} of another network namespace;");
+    assert!(complaint.contains(&there), "{complaint}");
+    let deleted = site
+        .net
+        .command("ip")
+        .args(["link", "delete", NET_INTERFACE])
+        .status()?;
+    assert!(deleted.success());
+    let complaint = String::from_utf8(limiter.output(&["status"])?.stderr)?;
+    assert!(!complaint.contains("goes on"), "{complaint}");
+    Ok(())
+}

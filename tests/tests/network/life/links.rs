@@ -1,14 +1,16 @@
 //! Interfaces that go down, come up, and vanish under a running daemon.
 
-use std::fs;
+use std::{fs, thread, time::Duration};
 
 use anyhow::{Result, ensure};
-use limiter_lab::{HOST_INTERFACE, HOST_V4, NET_INTERFACE, Namespace, Wire, frame::Frame};
+use limiter_lab::{
+    Daemon, HOST_INTERFACE, HOST_V4, Limiter, NET_INTERFACE, Namespace, Wire, frame::Frame,
+};
 use nix::sys::signal::Signal;
 
 use crate::common::{
-    ATTACKER, DISCARD, Site, at_rest, explain, on_host, program_on, start, start_logged, status,
-    wait_until,
+    ATTACKER, DISCARD, Site, assert_no_traces, at_rest, explain, on_host, program_on, start,
+    start_logged, status, wait_until,
 };
 
 fn ip(namespace: &Namespace, words: &str) -> Result<()> {
@@ -53,7 +55,7 @@ fn a_cable_that_is_unplugged_and_plugged_in_again_changes_nothing() -> Result<()
     Ok(())
 }
 
-fn explain_dropped(limiter: &limiter_lab::Limiter<'_>) -> Result<u64> {
+fn explain_dropped(limiter: &Limiter<'_>) -> Result<u64> {
     Ok(explain(limiter, ATTACKER)?.dropped)
 }
 
@@ -93,26 +95,41 @@ fn case_117_a_link_cannot_be_taken_off_by_hand() -> Result<()> {
     Ok(())
 }
 
+/// A daemon whose pin somebody removes.
+fn without_its_pin(
+    site: &Site,
+    limiter: &Limiter<'_>,
+    end: impl FnOnce(Daemon<'_>) -> Result<()>,
+) -> Result<()> {
+    let (daemon, _log) = start_logged(limiter, &on_host("--rate 1/h --burst 3 --on-exit keep"))?;
+    let interface = &status(limiter)?.interfaces[0];
+    fs::remove_file(limiter.pin_dir.join(format!("link_{}", interface.ifindex)))?;
+    thread::sleep(Duration::from_millis(200));
+    assert_eq!(
+        program_on(&site.host, HOST_INTERFACE)?,
+        Some(interface.program_id.into()),
+        "the daemon holds it, too"
+    );
+    assert!(status(limiter)?.ready);
+    end(daemon)
+}
+
 #[test]
-fn case_117_a_pin_that_somebody_removes_is_reported() -> Result<()> {
+fn case_117_a_pin_that_somebody_removes_ends_nothing() -> Result<()> {
     let site = Site::new()?;
     let limiter = site.limiter()?;
-    let (daemon, log) = start_logged(&limiter, &on_host("--rate 1/h --burst 3"))?;
-    let index = status(&limiter)?.interfaces[0].ifindex;
-    fs::remove_file(limiter.pin_dir.join(format!("link_{index}")))?;
-    wait_until("the kernel has taken the program off", || {
-        Ok(program_on(&site.host, HOST_INTERFACE)?.is_none())
+    without_its_pin(&site, &limiter, |daemon| {
+        assert_eq!(daemon.end(Signal::SIGINT)?.code(), Some(0));
+        assert_no_traces(&site, &limiter, "SIGINT")
     })?;
-    let status = status(&limiter)?;
-    assert!(
-        !status.ready && !status.interfaces[0].attached,
-        "{status:?}"
-    );
-    // What is to be undone is undone already.
-    let code = daemon.end(Signal::SIGINT)?.code();
-    assert_eq!(code, Some(0), "{}", log.text());
-    assert!(!limiter.pin_dir.exists() && !limiter.socket.exists());
-    Ok(())
+    without_its_pin(&site, &limiter, |daemon| {
+        assert_eq!(daemon.end(Signal::SIGTERM)?.code(), Some(0));
+        let kept = program_on(&site.host, HOST_INTERFACE)?;
+        assert!(kept.is_some(), "what is kept is pinned again");
+        let output = limiter.output(&["unload"])?;
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_no_traces(&site, &limiter, "unload")
+    })
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod clients;
 mod endings;
+mod failing;
 mod foreign;
 mod keeping;
 mod links;
@@ -11,4 +12,5 @@ mod socket;
 mod startup;
 mod surroundings;
 mod takeover;
+mod trust;
 mod unload;

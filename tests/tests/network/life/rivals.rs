@@ -48,21 +48,29 @@ fn a_second_daemon_on_the_same_socket_is_refused() -> Result<()> {
         "--socket {}: a daemon is listening there already; ask it with `limiter status`, stop it, or name another path",
         limiter.socket.display()
     );
-    is_refused(&site, &limiter, &mut limiter.command(&RUN), &reason)
+    // With the same pins, too, those would be the reason.
+    let other = site.limiter()?;
+    let mut second = limiter.command(&RUN);
+    second.arg("--pin-dir").arg(&other.pin_dir);
+    is_refused(&site, &limiter, &mut second, &reason)?;
+    assert!(!other.pin_dir.exists());
+    Ok(())
 }
 
 #[test]
 fn a_second_daemon_on_the_same_pins_is_refused() -> Result<()> {
     let site = Site::new()?;
     let limiter = site.limiter()?;
-    let _daemon = start(&limiter, "--rate 1/h --burst 1")?;
+    let daemon = start(&limiter, "--rate 1/h --burst 1")?;
     let other = site.limiter()?;
     let mut second = other.command(&RUN);
     // Of an option given twice, the one behind the command counts.
     second.arg("--pin-dir").arg(&limiter.pin_dir);
     let reason = format!(
-        "--pin-dir {}: another limiter daemon is using it; ask it with `limiter status`, or stop it",
-        limiter.pin_dir.display()
+        "--pin-dir {}: another limiter, pid {}, is using it; ask it with `limiter status`, or stop it with `limiter unload` (both with its \
+         --socket)",
+        limiter.pin_dir.display(),
+        daemon.pid()
     );
     is_refused(&site, &limiter, &mut second, &reason)?;
     assert!(!other.socket.exists(), "the second daemon's socket is gone");
@@ -77,8 +85,8 @@ fn a_second_daemon_with_other_pins_is_refused_by_the_interface() -> Result<()> {
     let program = status(&limiter)?.interfaces[0].program_id;
     let other = site.limiter()?;
     let reason = format!(
-        "--iface {HOST_INTERFACE}: XDP program limiter (id {program}) is attached already; stop whoever attached it (if nobody holds it: ip \
-         link set dev {HOST_INTERFACE} xdp off), or name another interface"
+        "--iface {HOST_INTERFACE}: XDP program limiter (id {program}) is attached already, by another limiter: end that with `limiter \
+         unload` and its --pin-dir and --socket; or name another interface"
     );
     is_refused(&site, &limiter, &mut other.command(&RUN), &reason)?;
     assert!(!other.socket.exists() && !other.pin_dir.exists());

@@ -3,6 +3,7 @@
 use std::{
     env,
     fs::{self, Permissions},
+    io,
     os::unix::{
         fs::{MetadataExt as _, PermissionsExt as _},
         net::UnixListener,
@@ -13,10 +14,19 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use limiter_lab::{HOST_INTERFACE, Limiter};
-use nix::{sys::signal::Signal, unistd::Group};
+use nix::{
+    sys::{
+        signal::Signal,
+        stat::{Mode, umask},
+    },
+    unistd::Group,
+};
+use socket2::{Domain, SockAddr, Socket, Type};
 use tempfile::TempDir;
 
-use crate::common::{Running, Site, assert_no_traces, request, start, status, wait_until};
+use crate::common::{
+    Running, Site, assert_no_traces, on_host, request, start, status, to_its_end, wait_until,
+};
 
 fn mode(limiter: &Limiter<'_>) -> Result<u32> {
     let metadata = fs::metadata(&limiter.socket).context("look at the socket")?;
@@ -93,6 +103,111 @@ fn a_stale_socket_is_replaced() -> Result<()> {
     assert!(status(&limiter)?.ready);
     drop(daemon);
     assert_no_traces(&site, &limiter, "a daemon on a stale socket's path")
+}
+
+#[test]
+fn a_full_queue_is_not_a_stale_socket() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let daemon = start(&limiter, "--rate 1/h --burst 1")?;
+    let before = fs::metadata(&limiter.socket)?.ino();
+    daemon.signal(Signal::SIGSTOP)?;
+    let mut waiting = Vec::new();
+    let full = loop {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&SockAddr::unix(&limiter.socket)?) {
+            Ok(()) => waiting.push(socket),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(full.kind(), io::ErrorKind::WouldBlock, "{full}");
+    let other = site.limiter()?;
+    let mut second = limiter.command(&["run"]);
+    second
+        .args(on_host("--rate 1/h --burst 1"))
+        .arg("--pin-dir")
+        .arg(&other.pin_dir);
+    let refused = to_its_end(&mut second)?;
+    let asked = to_its_end(&mut limiter.command(&["status"]))?;
+    drop(waiting);
+    daemon.signal(Signal::SIGCONT)?;
+    let complaint = String::from_utf8(refused.stderr)?;
+    assert!(
+        complaint.contains("a daemon is listening there already, too busy to answer"),
+        "{complaint}"
+    );
+    let complaint = String::from_utf8(asked.stderr)?;
+    assert!(
+        complaint.contains("its queue is full") && !complaint.contains("root"),
+        "{complaint}"
+    );
+    assert_eq!(fs::metadata(&limiter.socket)?.ino(), before);
+    wait_until("it answers again", || Ok(status(&limiter)?.ready))
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_is_not_waited_for() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let daemon = start(&limiter, "--rate 1/h --burst 1")?;
+    daemon.signal(Signal::SIGSTOP)?;
+    let asked = to_its_end(&mut limiter.command(&["status"]));
+    daemon.signal(Signal::SIGCONT)?;
+    let asked = asked?;
+    assert_eq!(asked.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(asked.stderr)?,
+        format!(
+            "limiter: the daemon (pid {}) does not answer within 5 s; see its log, or stop it\n",
+            daemon.pid()
+        )
+    );
+    Ok(())
+}
+
+#[test]
+fn a_daemon_leaves_a_socket_that_is_not_its_own() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let daemon = start(&limiter, "--rate 1/h --burst 1")?;
+    fs::remove_file(&limiter.socket)?;
+    let _other = UnixListener::bind(&limiter.socket)?;
+    let before = fs::metadata(&limiter.socket)?.ino();
+    assert_eq!(daemon.end(Signal::SIGINT)?.code(), Some(0));
+    assert_eq!(fs::metadata(&limiter.socket)?.ino(), before);
+    Ok(())
+}
+
+#[test]
+fn the_mode_of_the_sockets_directory_does_not_depend_on_the_umask() -> Result<()> {
+    let site = Site::new()?;
+    let mut limiter = site.limiter()?;
+    let directory = tempfile::tempdir()?;
+    for (name, mask) in [("open", 0), ("usual", 0o022), ("strict", 0o077)] {
+        let parent = directory.path().join(name);
+        limiter.socket = parent.join("limiter.sock");
+        let mut command = limiter.command(&["run"]);
+        command.args(on_host("--rate 1/h --burst 1"));
+        let set = move || {
+            umask(Mode::from_bits_truncate(mask));
+            Ok(())
+        };
+        // SAFETY: between fork and exec the closure makes one system call, and allocates nothing.
+        unsafe { command.pre_exec(set) };
+        let mut daemon = Running::start(&mut command)?;
+        wait_until("it is ready", || {
+            assert!(daemon.goes_on()?, "{}", daemon.log.text());
+            Ok(status(&limiter).is_ok_and(|status| status.ready))
+        })?;
+        let modes = [&parent, &limiter.socket]
+            .map(|path| fs::metadata(path).map(|metadata| metadata.permissions().mode() & 0o7777));
+        daemon.signal(Signal::SIGINT)?;
+        daemon.wait()?;
+        let [parent, socket] = modes;
+        assert_eq!((parent?, socket?), (0o755, 0o600), "{name}");
+    }
+    Ok(())
 }
 
 #[test]

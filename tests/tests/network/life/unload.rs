@@ -3,15 +3,17 @@
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
-use aya::EbpfLoader;
+use aya::{EbpfLoader, maps::MapData};
 use limiter_lab::{HOST_INTERFACE, Limiter};
 use limiter_userspace::kernel::object;
 use nix::sys::signal::Signal;
 
 use crate::common::{
-    SECOND_HOST_INTERFACE, Site, assert_no_traces, lay_second, program_on, request, start,
-    start_logged,
+    Running, SECOND_HOST_INTERFACE, Site, assert_no_traces, lay_second, on_host, program_on,
+    request, start, start_logged, status, to_its_end, wait_until,
 };
+
+const POLICY: &str = "--rate 1/h --burst 1";
 
 /// Somebody else's pins: some in a directory beside ours, one inside ours.
 struct ForeignPins {
@@ -174,5 +176,111 @@ fn unload_detaches_also_where_the_daemon_does_not_serve() -> Result<()> {
     unload(&limiter)?;
     daemon.wait()?;
     assert_eq!(program_on(&site.host, SECOND_HOST_INTERFACE)?, None);
+    assert_no_traces(&site, &limiter, "unload")
+}
+
+#[test]
+fn when_unload_returns_the_next_daemon_can_start() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    for _round in 0..10 {
+        let mut daemon = start(&limiter, "--rate 1/h --burst 1")?;
+        unload(&limiter)?;
+        let mut next = Running::start(limiter.command(&["run"]).args(on_host(POLICY)))?;
+        wait_until("the next one is ready", || {
+            assert!(next.goes_on()?, "{}", next.log.text());
+            Ok(status(&limiter).is_ok_and(|status| status.ready))
+        })?;
+        daemon.wait()?;
+        unload(&limiter)?;
+        next.wait()?;
+    }
+    assert_no_traces(&site, &limiter, "unload")
+}
+
+#[test]
+fn unload_does_not_pull_the_links_from_under_a_daemon_with_another_socket() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let daemon = start(&limiter, POLICY)?;
+    let other = site.limiter()?;
+    let mut command = other.command(&["unload"]);
+    let output = to_its_end(command.arg("--pin-dir").arg(&limiter.pin_dir))?;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let complaint = String::from_utf8(output.stderr)?;
+    let holder = format!("another limiter, pid {}, is using it", daemon.pid());
+    assert!(complaint.contains(&holder), "{complaint}");
+    assert!(status(&limiter)?.ready);
+    Ok(())
+}
+
+#[test]
+fn unload_removes_what_a_killed_start_has_left() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    start(&limiter, POLICY)?.end(Signal::SIGKILL)?;
+    // As if it had been killed while its instances found each other's maps.
+    let shared = limiter.pin_dir.join("loading");
+    fs::create_dir(&shared)?;
+    let mut ebpf = EbpfLoader::new()
+        .default_map_pin_directory(&shared)
+        .map_max_entries("SOURCES", 1_024)
+        .load(object::bytes()?)?;
+    drop(ebpf.take_map("CLOCK"));
+    drop(ebpf);
+    assert!(fs::read_dir(&shared)?.count() > 0);
+    unload(&limiter)?;
+    assert_no_traces(&site, &limiter, "unload")
+}
+
+#[test]
+fn what_is_no_link_does_not_keep_the_links_pinned() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    for end in [None, Some(Signal::SIGKILL)] {
+        let mut daemon = start(&limiter, POLICY)?;
+        // Two, so that one comes first whatever the interface's index.
+        let strangers = [1_u32, 99_999].map(|n| limiter.pin_dir.join(format!("link_{n}")));
+        let foreign = ForeignPins::make(&limiter)?;
+        for stranger in &strangers {
+            let map = MapData::from_pin(&foreign.inside)?;
+            map.pin(stranger)?;
+        }
+        if let Some(signal) = end {
+            daemon.signal(signal)?;
+            daemon.wait()?;
+        }
+        let output = limiter.output(&["unload"])?;
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(
+            String::from_utf8(output.stdout)?,
+            format!("detached from {HOST_INTERFACE}\n")
+        );
+        let complaint = String::from_utf8(output.stderr)?;
+        for stranger in &strangers {
+            let shown = stranger.display().to_string();
+            assert!(complaint.contains(&shown), "{complaint}");
+            assert!(stranger.exists(), "it is not ours to remove");
+            fs::remove_file(stranger)?;
+        }
+        daemon.wait()?;
+        assert_eq!(program_on(&site.host, HOST_INTERFACE)?, None);
+        drop(foreign);
+        fs::remove_dir(&limiter.pin_dir)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pin_that_was_moved_away_does_not_keep_the_program_attached() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let _daemon = start(&limiter, POLICY)?;
+    let index = status(&limiter)?.interfaces[0].ifindex;
+    let elsewhere = limiter.pin_dir.with_file_name("limiter_lab_moved");
+    fs::rename(limiter.pin_dir.join(format!("link_{index}")), &elsewhere)?;
+    let output = limiter.output(&["unload"])?;
+    fs::remove_file(&elsewhere)?;
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_no_traces(&site, &limiter, "unload")
 }

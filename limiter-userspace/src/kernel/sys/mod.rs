@@ -1,21 +1,15 @@
 //! System calls that no library offers.
 
+pub(super) mod link;
+
 use std::{
-    ffi::CString,
     io,
-    os::{
-        fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
-        unix::ffi::OsStrExt as _,
-    },
-    path::Path,
+    os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
 };
 
 use limiter_common::{source::SourceKey, state::SourceState};
 
-const BPF_OBJ_GET: libc::c_long = 7;
-const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const BPF_MAP_LOOKUP_BATCH: libc::c_long = 24;
-const BPF_LINK_DETACH: libc::c_long = 34;
 
 /// `union bpf_attr`, its `batch` member (`include/uapi/linux/bpf.h`, 6.12).
 #[repr(C)]
@@ -30,43 +24,6 @@ struct BatchAttr {
     elem_flags: u64,
     flags: u64,
 }
-
-/// `union bpf_attr`, its `link_detach` member.
-#[repr(C)]
-struct LinkDetachAttr {
-    link_fd: u32,
-}
-
-/// `union bpf_attr`, the member for pins.
-#[repr(C)]
-struct ObjAttr {
-    pathname: u64,
-    bpf_fd: u32,
-    file_flags: u32,
-}
-
-/// `union bpf_attr`, its `info` member.
-#[repr(C)]
-struct InfoAttr {
-    bpf_fd: u32,
-    info_len: u32,
-    info: u64,
-}
-
-/// `struct bpf_link_info` of an XDP link, as far as it is needed.
-#[repr(C)]
-#[derive(Default)]
-struct LinkInfoBytes {
-    kind: u32,
-    id: u32,
-    program: u32,
-    padding: u32,
-    interface: u32,
-    tail: u32,
-}
-
-const LINK_INFO_SIZE: u32 = 24;
-const _: () = assert!(size_of::<LinkInfoBytes>() == LINK_INFO_SIZE as usize);
 
 fn bpf<A>(command: libc::c_long, attr: &mut A) -> io::Result<libc::c_long> {
     // SAFETY: `attr` is a prefix of `union bpf_attr` of the size given, and the pointers in it are valid for the call.
@@ -85,18 +42,9 @@ fn bpf<A>(command: libc::c_long, attr: &mut A) -> io::Result<libc::c_long> {
     }
 }
 
-/// Opens what is pinned at `path`.
-pub(super) fn open_pin(path: &Path) -> io::Result<OwnedFd> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let fd = bpf(
-        BPF_OBJ_GET,
-        &mut ObjAttr {
-            pathname: path.as_ptr() as u64,
-            bpf_fd: 0,
-            file_flags: 0,
-        },
-    )?;
-    let fd = i32::try_from(fd).map_err(io::Error::other)?;
+/// As [`bpf`], for commands that return a descriptor.
+fn bpf_fd<A>(command: libc::c_long, attr: &mut A) -> io::Result<OwnedFd> {
+    let fd = i32::try_from(bpf(command, attr)?).map_err(io::Error::other)?;
     // SAFETY: the kernel has just given us this descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -138,43 +86,6 @@ pub(super) fn lookup_batch(
     };
     *cursor = Cursor(Some(to));
     Ok((attr.count as usize, last))
-}
-
-/// An XDP link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LinkInfo {
-    /// Its program.
-    pub(super) program: u32,
-    /// The index of its interface; 0 when that is gone.
-    pub(super) interface: u32,
-}
-
-/// Describes an XDP link.
-pub(super) fn link_info(link: BorrowedFd<'_>) -> io::Result<LinkInfo> {
-    let mut info = LinkInfoBytes::default();
-    bpf(
-        BPF_OBJ_GET_INFO_BY_FD,
-        &mut InfoAttr {
-            bpf_fd: link.as_raw_fd().cast_unsigned(),
-            info_len: LINK_INFO_SIZE,
-            info: std::ptr::from_mut(&mut info) as u64,
-        },
-    )?;
-    Ok(LinkInfo {
-        program: info.program,
-        interface: info.interface,
-    })
-}
-
-/// Takes the program off the link's interface at once, whoever else holds the link.
-pub(super) fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
-    bpf(
-        BPF_LINK_DETACH,
-        &mut LinkDetachAttr {
-            link_fd: link.as_raw_fd().cast_unsigned(),
-        },
-    )
-    .map(drop)
 }
 
 /// Nanoseconds of the clock that the program reads: `bpf_ktime_get_ns` is `CLOCK_MONOTONIC`.
