@@ -54,8 +54,8 @@ pub enum Command {
     Status(Output),
     /// Say what would become of a packet from an address now, and why
     Explain(ExplainArgs),
-    /// Show the busiest and the most dropped sources
-    Top(Output),
+    /// Show the busiest and the most dropped sources of this moment
+    Top(TopArgs),
     /// Detach from every interface and stop the daemon, if one runs
     Unload,
     /// Print a shell's completions
@@ -73,16 +73,23 @@ pub struct Output {
     pub json: bool,
 }
 
+/// `limiter top`.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct TopArgs {
+    /// Measure what sources send for this many seconds, 1 to 30
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = interval, allow_hyphen_values = true)]
+    pub interval: u64,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `limiter run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// Interfaces to protect, by name, separated by commas
-    #[arg(
-        long,
-        value_name = "NAME[,NAME]",
-        value_delimiter = ',',
-        required = true
-    )]
+    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
     pub iface: Vec<String>,
 
     /// What each source may send: 1000/s, 10/min, 1/h packets, or 10MB/s, 100Mbit/s. Answers to what this host itself
@@ -165,6 +172,32 @@ fn prefix(text: &str, longest: u8) -> Result<u8, String> {
     }
 }
 
+fn interval(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(seconds) if (1..=30).contains(&seconds) => Ok(seconds),
+        Ok(_) | Err(_) => Err("not a whole number of seconds from 1 to 30".to_owned()),
+    }
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_no_number: ParseIntError| {
+        "not a port number from 0 to 65535, such as 22 for ssh; /etc/services lists them".to_owned()
+    })
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    let example = "such as 192.0.2.1 or 2001:db8::1";
+    text.parse().map_err(|_no_address: AddrParseError| {
+        let (part, rest) = text.split_once('/').unwrap_or((text, ""));
+        match part.parse::<IpAddr>() {
+            Ok(address) if !rest.is_empty() => {
+                format!("a prefix; write one address of it, for example {address}")
+            }
+            Ok(_) | Err(_) => format!("not an IP address, {example}"),
+        }
+    })
+}
+
 fn address_and_port(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_no_address: AddrParseError| {
         "not an address with a port, such as 127.0.0.1:9433 or [::1]:9433".to_owned()
@@ -204,6 +237,7 @@ pub enum OnExit {
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// The source address
+    #[arg(value_parser = address)]
     pub address: IpAddr,
 
     /// The packet's protocol
@@ -211,11 +245,11 @@ pub struct ExplainArgs {
     pub proto: Proto,
 
     /// The packet's destination port
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    #[arg(long, value_name = "PORT", default_value_t = 0, value_parser = port, allow_hyphen_values = true)]
     pub dport: u16,
 
     /// The packet's source port
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    #[arg(long, value_name = "PORT", default_value_t = 0, value_parser = port, allow_hyphen_values = true)]
     pub sport: u16,
 
     /// The packet is a TCP connection attempt

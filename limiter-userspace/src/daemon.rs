@@ -12,10 +12,14 @@ use aya::Ebpf;
 use aya_log::EbpfLogger;
 use limiter_common::{counters::Counters, policy::Policy};
 use sd_notify::NotifyState;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::spawn_blocking,
+};
 use tracing::{info, warn};
 
 use crate::{
+    activity,
     cli::OnExit,
     explain::{self, Explanation, LIMIT_NAME, Question},
     kernel::{
@@ -50,6 +54,7 @@ pub struct Daemon {
     tables: Arc<Tables>,
     observer: Arc<Observer>,
     attachments: Mutex<Vec<Attachment>>,
+    measuring: tokio::sync::Mutex<()>,
     unload: mpsc::Sender<oneshot::Sender<Unloaded>>,
 }
 
@@ -133,6 +138,7 @@ pub async fn run(
         tables: Arc::new(tables),
         observer: Arc::new(Observer::new(capacity)),
         attachments: Mutex::new(Vec::new()),
+        measuring: tokio::sync::Mutex::new(()),
         unload,
     });
     daemon
@@ -250,10 +256,33 @@ impl Daemon {
         explain::explain(question, &self.spec, &self.policy, &self.tables)
     }
 
-    /// What `limiter top` shows.
-    #[must_use]
-    pub fn top(&self) -> Top {
-        self.observer.latest().top()
+    /// What `limiter top` shows: who sends most in `interval`, or without one, who has sent most so far.
+    ///
+    /// # Errors
+    ///
+    /// Where the maps cannot be read.
+    pub async fn top(&self, interval: Option<Duration>) -> Result<Top> {
+        let survey = self.observer.latest();
+        let (ranked, age_s) = match interval {
+            Some(interval) => {
+                // One at a time, whatever is asked.
+                let _alone = self.measuring.lock().await;
+                let tables = Arc::clone(&self.tables);
+                let tracked = survey.walk.entries;
+                let measure = move || activity::measure(&tables, interval, tracked);
+                let ranked = spawn_blocking(measure).await.context("cannot measure")??;
+                (ranked, 0)
+            }
+            None => (survey.ranked.clone(), survey.at.elapsed().as_secs()),
+        };
+        let (busiest, most_dropped) = ranked.shown();
+        Ok(Top {
+            age_s,
+            mode: self.spec.mode().to_owned(),
+            interval_ms: interval.and_then(|interval| interval.as_millis().try_into().ok()),
+            busiest,
+            most_dropped,
+        })
     }
 
     /// Ends enforcement and the daemon; answers when enforcement has ended.
@@ -285,10 +314,12 @@ impl Daemon {
             .collect();
         match leave {
             Leave::Keep => {
-                for attachment in attachments {
-                    attachment.keep()?;
-                }
+                let kept = attachments.into_iter().map(Attachment::keep);
+                let failed: Vec<_> = kept.filter_map(Result::err).collect();
                 self.say_what_was_counted(&places);
+                if let Some(error) = failed.into_iter().next() {
+                    return Err(error.context("enforcement does not go on everywhere"));
+                }
                 info!("enforcement goes on in the kernel; `limiter unload` ends it");
                 Ok(())
             }

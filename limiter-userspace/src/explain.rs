@@ -52,6 +52,16 @@ const fn default_proto() -> Proto {
 pub struct Explanation {
     /// The address asked about; an IPv4-mapped one as IPv4.
     pub address: IpAddr,
+    /// Its protocol.
+    pub proto: Proto,
+    /// Its destination port.
+    pub dport: u16,
+    /// Its source port.
+    pub sport: u16,
+    /// Whether it is a TCP connection attempt.
+    pub syn: bool,
+    /// `enforce` or `monitor`, where what is said to be dropped is not.
+    pub mode: String,
     /// `pass` or `drop`, for such a packet now.
     pub verdict: String,
     /// Why it would be dropped, or in monitor mode counted as if.
@@ -85,6 +95,8 @@ pub struct LimitExplanation {
     pub rate: String,
     /// Burst, as it was written.
     pub burst: String,
+    /// What a token pays for: `packets` or `bytes`.
+    pub unit: String,
     /// Whether the packet would be admitted now.
     pub allowed: bool,
     /// Whole tokens in the bucket now.
@@ -133,6 +145,12 @@ pub fn explain(
         mode: spec.mode().to_owned(),
         rate: spec.rate.to_string(),
         burst: spec.burst.to_string(),
+        unit: if policy.limit.counts_bytes() {
+            "bytes"
+        } else {
+            "packets"
+        }
+        .to_owned(),
         allowed: decision.allowed,
         tokens: policy.limit.bucket.tokens(word, moment.now()),
         retry_after_ms: decision.retry_after.map(|nanos| nanos.div_ceil(1_000_000)),
@@ -144,6 +162,11 @@ pub fn explain(
     };
     Ok(Explanation {
         address: address.into(),
+        proto: question.proto,
+        dport: question.dport,
+        sport: question.sport,
+        syn: question.syn,
+        mode: spec.mode().to_owned(),
         verdict: verdict.to_owned(),
         reason: reason.map(str::to_owned),
         host_need: host_need.map(|need| need.name().to_owned()),

@@ -3,6 +3,7 @@
 //! Data flows one way: flags -> [`settings`] (a checked, pure value) -> maps ([`kernel`]) -> verdicts -> counters ->
 //! [`report`] -> socket, metrics and terminal ([`serve`], [`client`]).
 
+pub mod activity;
 pub mod cli;
 pub mod client;
 pub mod daemon;
@@ -12,6 +13,7 @@ pub mod kernel;
 pub mod logging;
 pub mod metrics;
 pub mod observer;
+pub mod ranking;
 pub mod report;
 pub mod serve;
 pub mod settings;

@@ -3,12 +3,13 @@
 use std::{
     io::{self, ErrorKind, Write as _},
     process::ExitCode,
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind as ClapError};
 use limiter_userspace::{
-    cli::{Cli, Command, ExplainArgs},
+    cli::{Cli, Command, ExplainArgs, Proto, TopArgs},
     client::{Client, PATIENCE},
     daemon, files, logging,
     report::{Status, Top},
@@ -91,9 +92,12 @@ fn run(
             let status: Status = runtime()?.block_on(client.get("/v1/status", PATIENCE))?;
             print(output.json, &status, show::status)
         }
-        Command::Top(output) => {
-            let top: Top = runtime()?.block_on(client.get("/v1/top", PATIENCE))?;
-            print(output.json, &top, show::top)
+        Command::Top(TopArgs { interval, json }) => {
+            let path = format!("/v1/top?interval_ms={}", interval * 1000);
+            // Reading a large table takes seconds, too.
+            let patience = Duration::from_secs(interval) + 6 * PATIENCE;
+            let top: Top = runtime()?.block_on(client.get(&path, patience))?;
+            print(json, &top, show::top)
         }
         Command::Explain(args) => {
             let explanation = runtime()?.block_on(client.get(&question(&args), PATIENCE))?;
@@ -129,9 +133,9 @@ fn question(args: &ExplainArgs) -> String {
         json: _,
     } = args;
     let proto = match proto {
-        limiter_userspace::cli::Proto::Tcp => "tcp",
-        limiter_userspace::cli::Proto::Udp => "udp",
-        limiter_userspace::cli::Proto::Icmp => "icmp",
+        Proto::Tcp => "tcp",
+        Proto::Udp => "udp",
+        Proto::Icmp => "icmp",
     };
     format!("/v1/explain?address={address}&proto={proto}&dport={dport}&sport={sport}&syn={syn}")
 }

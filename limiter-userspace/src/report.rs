@@ -139,6 +139,10 @@ pub struct SourcesStatus {
 pub struct Top {
     /// Seconds since the walk that found them.
     pub age_s: u64,
+    /// `enforce` or `monitor`, where what is said to be dropped is not.
+    pub mode: String,
+    /// The time over which rates were measured to rank by them; null where the ranking is by what was sent in all.
+    pub interval_ms: Option<u64>,
     /// Most packets first.
     pub busiest: Vec<TopSource>,
     /// Most dropped packets first; none that lost nothing.
@@ -154,8 +158,10 @@ pub struct TopSource {
     pub passed: u64,
     /// Packets dropped since, or that would have been.
     pub dropped: u64,
-    /// Packets per second between the last two walks, where both saw it.
+    /// Packets per second between the last two readings, where both saw it.
     pub packets_per_s: Option<u64>,
+    /// Dropped packets, or that would have been, likewise.
+    pub dropped_per_s: Option<u64>,
     /// Seconds since its last packet.
     pub last_seen_s: u64,
 }
@@ -168,11 +174,18 @@ pub struct Unloaded {
     /// What could not be detached, and why; absent where that is nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
+    /// Programs of limiter that are still attached, not by our pins; absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
 }
 
 impl From<Detached> for Unloaded {
     fn from(Detached { interfaces, failed }: Detached) -> Self {
-        Self { interfaces, failed }
+        Self {
+            interfaces,
+            failed,
+            others: Vec::new(),
+        }
     }
 }
 

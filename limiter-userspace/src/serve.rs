@@ -1,12 +1,16 @@
 //! The control socket and the metrics port: HTTP, bounded in connections and time.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, ops::RangeInclusive, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
-    extract::{Query, State, rejection::QueryRejection},
-    http::{StatusCode, header::CONTENT_TYPE},
+    extract::{Query, Request, State, rejection::QueryRejection},
+    http::{
+        StatusCode,
+        header::{CONTENT_LENGTH, CONTENT_TYPE},
+    },
+    middleware::{Next, from_fn},
     response::{IntoResponse, Response},
     routing::{get, post},
     serve::Listener,
@@ -16,6 +20,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
+use serde::Deserialize;
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::Semaphore,
@@ -30,11 +35,16 @@ use crate::{
 };
 
 /// Connections served at once; others wait in the kernel's queue.
-const CONNECTIONS: usize = 128;
-/// To send a whole request header.
+const CONNECTIONS: usize = 64;
+/// To send a whole request header. Shorter than `limiter` waits for an answer, so that clients that say nothing cannot
+/// keep it from one.
 const HEADER_TIME: Duration = Duration::from_secs(2);
 /// For a connection, from first to last byte.
 const CONNECTION_TIME: Duration = Duration::from_secs(60);
+/// Bytes of a request's header, and of its content, which nobody reads.
+const MOST_BYTES: usize = 64 << 10;
+/// Over how many milliseconds `/v1/top` measures rates.
+const INTERVALS: RangeInclusive<u64> = 100..=30_000;
 
 /// Serves on the control socket, for ever.
 pub async fn control(listener: UnixListener, daemon: Arc<Daemon>) {
@@ -89,6 +99,7 @@ impl MetricsPort {
 }
 
 async fn accept<L: Listener>(mut listener: L, routes: Router) {
+    let routes = routes.layer(from_fn(refuse_much));
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     // The semaphore is never closed.
     while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
@@ -98,11 +109,26 @@ async fn accept<L: Listener>(mut listener: L, routes: Router) {
             let served = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEADER_TIME)
+                .max_buf_size(MOST_BYTES)
                 .serve_connection(TokioIo::new(stream), service);
             // What a client does wrong is the client's affair.
             drop(timeout(CONNECTION_TIME, served).await);
             drop(slot);
         });
+    }
+}
+
+/// Refuses a request that announces more content than anybody needs. What comes unannounced is not read.
+async fn refuse_much(request: Request, next: Next) -> Response {
+    let announced = request.headers().get(CONTENT_LENGTH);
+    let length = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    match length {
+        Some(length) if length > MOST_BYTES => Failed(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("{length} bytes of content; at most {MOST_BYTES}"),
+        )
+        .into_response(),
+        _ => next.run(request).await,
     }
 }
 
@@ -119,8 +145,29 @@ async fn explain(
     Ok(Json(daemon.explain(&question)?))
 }
 
-async fn top(State(daemon): State<Arc<Daemon>>) -> Json<Top> {
-    Json(daemon.top())
+/// `GET /v1/top`, its query.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TopQuestion {
+    interval_ms: Option<u64>,
+}
+
+async fn top(
+    State(daemon): State<Arc<Daemon>>,
+    question: Result<Query<TopQuestion>, QueryRejection>,
+) -> Result<Json<Top>, Failed> {
+    let bad = |text| Failed(StatusCode::BAD_REQUEST, text);
+    let Query(TopQuestion { interval_ms }) = question.map_err(|error| bad(error.body_text()))?;
+    if let Some(given) = interval_ms.filter(|given| !INTERVALS.contains(given)) {
+        return Err(bad(format!(
+            "interval_ms={given}: from {} to {}",
+            INTERVALS.start(),
+            INTERVALS.end()
+        )));
+    }
+    Ok(Json(
+        daemon.top(interval_ms.map(Duration::from_millis)).await?,
+    ))
 }
 
 async fn unload(State(daemon): State<Arc<Daemon>>) -> Result<Json<Unloaded>, Failed> {

@@ -86,10 +86,10 @@ impl Settings {
     /// # Errors
     ///
     /// Flags that contradict each other or are out of range, by name.
-    pub fn new(args: RunArgs) -> Result<Self, UsageError> {
+    pub fn new(mut args: RunArgs) -> Result<Self, UsageError> {
+        let interfaces = interfaces(std::mem::take(&mut args.iface))?;
         let policy = PolicySpec::new(&args)?;
         let RunArgs {
-            iface,
             max_sources,
             attach,
             metrics,
@@ -99,7 +99,7 @@ impl Settings {
             ..
         } = args;
         Ok(Self {
-            interfaces: interfaces(iface)?,
+            interfaces,
             policy,
             capacity: max_sources.unwrap_or(DEFAULT_MAX_SOURCES),
             attach,
@@ -112,6 +112,11 @@ impl Settings {
 }
 
 fn interfaces(names: Vec<String>) -> Result<Vec<String>, UsageError> {
+    if names.is_empty() {
+        return usage(
+            "--iface is missing: name the interface to protect, for example --iface eth0; `ip link` lists them",
+        );
+    }
     for (i, name) in names.iter().enumerate() {
         if name.is_empty()
             || name.len() > LONGEST_NAME

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::{
+    cli::Proto,
     explain::Explanation,
     report::{ByName, InterfaceStatus, Status, Top, TopSource, Unloaded},
     units,
@@ -30,7 +31,7 @@ pub fn status(status: &Status) -> String {
         &mut out,
         format_args!(
             "limiter {version}, {state}, pid {pid}, up {}",
-            duration(*uptime_s)
+            units::duration(uptime_s.saturating_mul(1000))
         ),
     );
     line(
@@ -141,22 +142,48 @@ fn nonzero(out: &mut String, what: &str, counts: &ByName) {
     }
 }
 
+/// What becomes of a packet over the limit, in this mode.
+fn fate(mode: &str) -> &'static str {
+    if mode == "monitor" {
+        "would drop"
+    } else {
+        "dropped"
+    }
+}
+
 /// `limiter top`.
 #[must_use]
 pub fn top(top: &Top) -> String {
     let Top {
         age_s,
+        mode,
+        interval_ms,
         busiest,
         most_dropped,
     } = top;
+    let fate = fate(mode);
     let mut out = String::new();
-    line(&mut out, format_args!("sources as of {age_s} s ago"));
-    ranking(&mut out, "busiest", busiest);
-    ranking(&mut out, "most dropped", most_dropped);
+    match interval_ms {
+        Some(ms) => line(
+            &mut out,
+            format_args!("sources of the last {} ({mode})", units::duration(*ms)),
+        ),
+        None => line(
+            &mut out,
+            format_args!("sources as of {age_s} s ago ({mode})"),
+        ),
+    }
+    ranking(&mut out, "busiest", fate, busiest);
+    let title = if fate == "dropped" {
+        "most dropped"
+    } else {
+        "would drop most"
+    };
+    ranking(&mut out, title, fate, most_dropped);
     out
 }
 
-fn ranking(out: &mut String, title: &str, sources: &[TopSource]) {
+fn ranking(out: &mut String, title: &str, fate: &str, sources: &[TopSource]) {
     line(out, format_args!("\n{title}"));
     if sources.is_empty() {
         line(out, format_args!("  none"));
@@ -165,8 +192,13 @@ fn ranking(out: &mut String, title: &str, sources: &[TopSource]) {
     line(
         out,
         format_args!(
-            "  {:<43} {:>14} {:>14} {:>11} {:>9}",
-            "source", "passed", "dropped", "packets/s", "last seen"
+            "  {:<43} {:>11} {:>12} {:>14} {:>14} {:>11}",
+            "source",
+            "packets/s",
+            format!("{fate}/s"),
+            "passed",
+            fate,
+            "last seen"
         ),
     );
     for TopSource {
@@ -174,14 +206,18 @@ fn ranking(out: &mut String, title: &str, sources: &[TopSource]) {
         passed,
         dropped,
         packets_per_s,
+        dropped_per_s,
         last_seen_s,
     } in sources.iter().take(SHOWN)
     {
-        let rate = packets_per_s.map_or_else(|| "-".to_owned(), |rate| rate.to_string());
-        let seen = format!("{last_seen_s} s");
+        let [packets_per_s, dropped_per_s] = [packets_per_s, dropped_per_s]
+            .map(|rate| rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string()));
+        let seen = units::duration(last_seen_s.saturating_mul(1000));
         line(
             out,
-            format_args!("  {source:<43} {passed:>14} {dropped:>14} {rate:>11} {seen:>9}"),
+            format_args!(
+                "  {source:<43} {packets_per_s:>11} {dropped_per_s:>12} {passed:>14} {dropped:>14} {seen:>11}"
+            ),
         );
     }
 }
@@ -190,7 +226,12 @@ fn ranking(out: &mut String, title: &str, sources: &[TopSource]) {
 #[must_use]
 pub fn explanation(explanation: &Explanation) -> String {
     let Explanation {
-        address,
+        address: _,
+        proto: _,
+        dport: _,
+        sport: _,
+        syn: _,
+        mode,
         verdict,
         reason,
         host_need,
@@ -210,7 +251,7 @@ pub fn explanation(explanation: &Explanation) -> String {
     };
     line(
         &mut out,
-        format_args!("a packet from {address} would now {verdict}{why}"),
+        format_args!("{} would now {verdict}{why}", packet(explanation)),
     );
     if let Some(need) = host_need {
         line(
@@ -225,7 +266,11 @@ pub fn explanation(explanation: &Explanation) -> String {
         Some(seconds) if *tracked => {
             line(
                 &mut out,
-                format_args!("  {passed} passed, {dropped} dropped; last packet {seconds} s ago"),
+                format_args!(
+                    "  {passed} passed, {dropped} {}; last packet {} ago",
+                    fate(mode),
+                    units::duration(seconds.saturating_mul(1000))
+                ),
             );
         }
         _ => line(
@@ -236,18 +281,50 @@ pub fn explanation(explanation: &Explanation) -> String {
     for limit in limits {
         let next = match (limit.allowed, limit.retry_after_ms) {
             (true, _) => "admits the packet now".to_owned(),
-            (false, Some(ms)) => format!("admits it in {ms} ms"),
+            (false, Some(ms)) => format!("admits it in {}", units::duration(ms)),
             (false, None) => "never admits it: it costs more than the burst".to_owned(),
+        };
+        let left = if limit.unit == "bytes" {
+            units::bytes(limit.tokens)
+        } else {
+            format!("{} {}", limit.tokens, limit.unit)
         };
         line(
             &mut out,
             format_args!(
-                "limit {} ({}): {} burst {}; {} tokens left, {next}",
-                limit.name, limit.mode, limit.rate, limit.burst, limit.tokens
+                "limit {} ({}): {} burst {}; {left} left, {next}",
+                limit.name, limit.mode, limit.rate, limit.burst
             ),
         );
     }
     out
+}
+
+/// The packet that was asked about; ports that were not given are not named.
+fn packet(explanation: &Explanation) -> String {
+    let Explanation {
+        address,
+        proto,
+        dport,
+        sport,
+        syn,
+        ..
+    } = explanation;
+    let what = match proto {
+        Proto::Tcp if *syn => "a TCP connection attempt",
+        Proto::Tcp => "a TCP packet",
+        Proto::Udp => "a UDP packet",
+        Proto::Icmp => return format!("an ICMP echo request from {address}"),
+    };
+    let port = |word: &str, port: u16| match port {
+        0 => String::new(),
+        port => format!("{word} port {port}"),
+    };
+    format!(
+        "{what} from {address}{}{}",
+        port("", *sport),
+        port(" to", *dport)
+    )
 }
 
 /// `limiter unload`.
@@ -256,24 +333,26 @@ pub fn unloaded(
     Unloaded {
         interfaces,
         failed: _,
+        others,
     }: &Unloaded,
 ) -> String {
-    if interfaces.is_empty() {
+    let mut out = if interfaces.is_empty() {
         "nothing was attached\n".to_owned()
     } else {
         format!("detached from {}\n", interfaces.join(", "))
+    };
+    if !others.is_empty() {
+        line(
+            &mut out,
+            format_args!(
+                "still attached, by pins elsewhere: {}; name their --pin-dir and --socket",
+                others.join(", ")
+            ),
+        );
     }
+    out
 }
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(out, "{text}").expect("a string takes any text");
-}
-
-fn duration(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{} d {} h", seconds / 86_400, seconds / 3600 % 24),
-    }
 }

@@ -52,9 +52,7 @@ impl FromStr for RateSpec {
         if text.is_empty() {
             return Err("a rate is missing: write for example `1000/s` or `10MB/s`".to_owned());
         }
-        let (amount, per) = text.split_once('/').ok_or_else(|| {
-            format!("a rate needs a time: write `{text}/s` for packets, or for example `10MB/s` or `100Mbit/s`")
-        })?;
+        let (amount, per) = text.split_once('/').ok_or_else(|| without_time(text))?;
         let period = match per {
             "s" => SECOND,
             "min" => 60 * SECOND,
@@ -105,6 +103,38 @@ impl FromStr for RateSpec {
             unit,
             text: text.to_owned(),
         })
+    }
+}
+
+/// What to write instead of a rate without a `/`.
+fn without_time(text: &str) -> String {
+    if text
+        .parse::<Amount>()
+        .is_ok_and(|amount| amount.quantity == Quantity::Bare)
+    {
+        return format!(
+            "a rate needs a time: write `{text}/s` for packets, or for example `10MB/s` or `100Mbit/s`"
+        );
+    }
+    let other = ["pps", "Bps", "bps", "B", "bit"]
+        .into_iter()
+        .find_map(|unit| {
+            let amount = text.strip_suffix(unit)?;
+            let unit = match unit {
+                "pps" => "",
+                "Bps" => "B",
+                "bps" => "bit",
+                same => same,
+            };
+            let rate = format!("{amount}{unit}/s");
+            rate.parse::<RateSpec>().is_ok().then_some(rate)
+        });
+    match other {
+        Some(rate) => format!("a rate is an amount and a time: write `{rate}`"),
+        None => {
+            "a rate is an amount and a time: write for example `1000/s`, `10MB/s` or `100Mbit/s`"
+                .to_owned()
+        }
     }
 }
 
@@ -228,9 +258,57 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
+/// A time for people, given in milliseconds: `250 ms`, `1.5 s`, `59 min 59 s`, `23 h 5 min`, `3 d 4 h`.
+#[must_use]
+pub fn duration(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1000;
+    match milliseconds {
+        0..1_000 => format!("{milliseconds} ms"),
+        1_000..60_000 if milliseconds.is_multiple_of(1000) => format!("{seconds} s"),
+        1_000..60_000 => format!("{seconds}.{} s", milliseconds % 1000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3_600_000..86_400_000 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_for_people() {
+        for (milliseconds, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_000, "1 s"),
+            (1_550, "1.5 s"),
+            (59_999, "59.9 s"),
+            (3_599_999, "59 min 59 s"),
+            (3_600_000, "1 h 0 min"),
+            (86_400_000, "1 d 0 h"),
+        ] {
+            assert_eq!(duration(milliseconds), text);
+        }
+    }
+
+    #[test]
+    fn rates_without_a_time_are_answered_with_one() {
+        for (text, instead) in [
+            ("1000", "`1000/s`"),
+            ("1000pps", "`1000/s`"),
+            ("100Mbps", "`100Mbit/s`"),
+            ("100kbps", "`100kbit/s`"),
+            ("10MBps", "`10MB/s`"),
+            ("10MB", "`10MB/s`"),
+            ("100Mbit", "`100Mbit/s`"),
+            ("1000x", "for example `1000/s`"),
+            ("fast", "for example `1000/s`"),
+        ] {
+            let error = text.parse::<RateSpec>().unwrap_err();
+            assert!(error.contains(instead), "{text}: {error}");
+        }
+    }
 
     fn rate(text: &str) -> (u64, u64, Unit) {
         let spec: RateSpec = text.parse().unwrap();

@@ -10,7 +10,7 @@ use hyper::Method;
 
 use crate::{
     client::{self, Client},
-    kernel::{bpffs::PinDir, lock, pins},
+    kernel::{bpffs::PinDir, interface, link, load::PROGRAM, lock, pins, programs},
     report::Unloaded,
     socket::{self, Identity},
 };
@@ -50,10 +50,27 @@ pub async fn unload(client: Client<'_>, socket: &Path, pin_dir: &Path) -> Result
 
 /// Removes what a daemon that is gone has left.
 async fn leftovers(socket: &Path, pin_dir: &Path) -> Result<Unloaded> {
-    let unloaded = match PinDir::take_existing(pin_dir)? {
+    let mut unloaded = match PinDir::take_existing(pin_dir)? {
         Some(pin_dir) => pins::detach_all(&pin_dir)?.into(),
         None => Unloaded::default(),
     };
     socket::remove_stale(socket).await?;
+    if unloaded.interfaces.is_empty() {
+        unloaded.others = others();
+    }
     Ok(unloaded)
+}
+
+/// Where a program of limiter is attached, with the link that holds it.
+fn others() -> Vec<String> {
+    let limited = interface::all().into_iter().filter_map(|interface| {
+        let program = interface.xdp?.program;
+        (programs::name(program) == PROGRAM).then_some((interface.name, program))
+    });
+    limited
+        .map(|(name, program)| match link::holding(program) {
+            Ok(Some(link)) => format!("program {program} on {name} (link {link})"),
+            Ok(None) | Err(_) => format!("program {program} on {name}"),
+        })
+        .collect()
 }

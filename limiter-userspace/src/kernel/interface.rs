@@ -97,6 +97,12 @@ pub fn by_index(index: u32) -> Result<Option<Interface>> {
     }
 }
 
+/// All interfaces of this network namespace that the kernel describes.
+#[must_use]
+pub fn all() -> Vec<Interface> {
+    names().iter().filter_map(|name| find(name).ok()).collect()
+}
+
 /// Names of all interfaces of this network namespace.
 fn names() -> Vec<String> {
     nix::net::if_::if_nameindex()

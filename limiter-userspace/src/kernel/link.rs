@@ -126,20 +126,22 @@ impl Link {
     }
 }
 
-/// The id of the link that holds a program, if one does and we may ask.
-#[must_use]
-pub fn holding(program: u32) -> Option<u32> {
+/// The id of the link that holds a program, if one does.
+///
+/// # Errors
+///
+/// Where we may not ask, for want of `CAP_SYS_ADMIN`.
+pub fn holding(program: u32) -> io::Result<Option<u32>> {
     let mut id = 0;
-    while let Ok(Some((next, link))) = sys::next_link(id) {
-        if let Ok(Some(info)) = sys::info(link.as_fd())
-            && info.program == program
-            && info.interface != 0
-        {
-            return Some(info.id);
+    while let Some((next, link)) = sys::next_link(id)? {
+        match sys::info(link.as_fd())? {
+            Some(info) if info.program == program && info.interface != 0 => {
+                return Ok(Some(info.id));
+            }
+            _ => id = next,
         }
-        id = next;
     }
-    None
+    Ok(None)
 }
 
 /// Removes a pin; it may be gone.

@@ -130,10 +130,10 @@ fn taken(interface: &str, AttachedXdp { program, mode }: AttachedXdp) -> anyhow:
             "by another limiter: end that with `limiter unload` and its --pin-dir and --socket"
                 .to_owned()
         }
-        (false, Some(link)) => format!(
+        (false, Ok(Some(link))) => format!(
             "and held by link {link}: stop whoever holds it (`bpftool link show id {link}` tells who)"
         ),
-        (false, None) => format!(
+        (false, Ok(None)) => format!(
             "without a link: stop whoever attached it, or take it off with `ip link set dev {interface} {} off`",
             match mode {
                 Some(AttachMode::Generic) => "xdpgeneric",
@@ -141,6 +141,9 @@ fn taken(interface: &str, AttachedXdp { program, mode }: AttachedXdp) -> anyhow:
                 None => "xdp",
             }
         ),
+        (false, Err(_)) => {
+            "and who holds it only CAP_SYS_ADMIN may ask: stop whoever attached it (`bpftool link` tells who)".to_owned()
+        }
     };
     anyhow!(
         "--iface {interface}: XDP program {name} (id {program}) is attached already, {way_out}; or name another interface"

@@ -49,19 +49,31 @@ fn questions_that_cannot_be_meant() -> Result<()> {
     for (question, message) in [
         (
             &["explain", "nonsense"][..],
-            "invalid value 'nonsense' for '<ADDRESS>': invalid IP address syntax",
+            "invalid value 'nonsense' for '<ADDRESS>': not an IP address, such as 192.0.2.1 or 2001:db8::1",
         ),
         (
             &["explain", "300.1.1.1"],
-            "invalid value '300.1.1.1' for '<ADDRESS>': invalid IP address syntax",
+            "invalid value '300.1.1.1' for '<ADDRESS>': not an IP address, such as 192.0.2.1 or 2001:db8::1",
         ),
         (
             &["explain", "192.0.2.0/24"],
-            "invalid value '192.0.2.0/24' for '<ADDRESS>': invalid IP address syntax",
+            "invalid value '192.0.2.0/24' for '<ADDRESS>': a prefix; write one address of it, for example 192.0.2.0",
         ),
         (
             &["explain", "192.0.2.1", "--dport", "65536"],
-            "invalid value '65536' for '--dport <PORT>': 65536 is not in 0..=65535",
+            "invalid value '65536' for '--dport <PORT>': not a port number from 0 to 65535, such as 22 for ssh; /etc/services lists them",
+        ),
+        (
+            &["explain", "192.0.2.1", "--dport", "ssh"],
+            "invalid value 'ssh' for '--dport <PORT>': not a port number from 0 to 65535, such as 22 for ssh; /etc/services lists them",
+        ),
+        (
+            &["top", "--interval", "0"],
+            "invalid value '0' for '--interval <SECONDS>': not a whole number of seconds from 1 to 30",
+        ),
+        (
+            &["run", "--rate", "1/s", "--burst", "1"],
+            "--iface is missing: name the interface to protect, for example --iface eth0; `ip link` lists them",
         ),
         (
             &["explain", "192.0.2.1", "--proto", "sctp"],
@@ -86,7 +98,6 @@ fn unknown_words_are_wrong_usage() -> Result<()> {
         &["frobnicate"],
         &["--frobnicate"],
         &["run", "--frobnicate"],
-        &["run", "--rate", "1/s", "--burst", "1"],
         &["status", "extra"],
         &["top", "--jsonn"],
         &["explain"],

@@ -7,7 +7,15 @@ use super::{GOOD, run_is_answered};
 use crate::common::{Site, on_host, to_its_end};
 
 /// What stands behind `limiter run --iface IF`, and the answer.
-const RATES: [(&str, &str); 17] = [
+const RATES: [(&str, &str); 19] = [
+    (
+        "--rate 1000pps --burst 1",
+        "invalid value '1000pps' for '--rate <RATE>': a rate is an amount and a time: write `1000/s`",
+    ),
+    (
+        "--rate 100Mbps --burst 1MB",
+        "invalid value '100Mbps' for '--rate <RATE>': a rate is an amount and a time: write `100Mbit/s`",
+    ),
     (
         "--rate 0/s --burst 1",
         "invalid value '0/s' for '--rate <RATE>': a rate of 0 would let nothing through for good: the lowest is 1/d",

@@ -74,7 +74,7 @@ fn the_help_of_every_command_shows_each_flag() -> Result<()> {
                 "<ADDRESS>",
             ],
         ),
-        ("top", &["--json"]),
+        ("top", &["--interval", "--json"]),
         ("unload", &[]),
         ("completions", &["<SHELL>"]),
     ];

@@ -63,6 +63,10 @@ fn what_cannot_be_answered_is_said_in_json() -> Result<()> {
         ("/v1/explain?address=192.0.2.1&sport=x", 400, "sport"),
         ("/v1/explain?address=192.0.2.1&proto=sctp", 400, "proto"),
         ("/v1/explain?address=192.0.2.1&syn=maybe", 400, "syn"),
+        ("/v1/top?interval_ms=99", 400, "from 100 to 30000"),
+        ("/v1/top?interval_ms=30001", 400, "from 100 to 30000"),
+        ("/v1/top?interval_ms=x", 400, "interval_ms"),
+        ("/v1/top?interval=1", 400, "interval"),
     ] {
         let answer = request(&limiter.socket, "GET", path)?;
         assert_eq!(answer.status, code, "{path}: {answer:?}");

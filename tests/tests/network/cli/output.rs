@@ -97,10 +97,10 @@ fn people_read_what_was_seen_dropped_and_why() -> Result<()> {
     }
     let text = printed(&["explain", &ATTACKER.to_string()])?;
     for part in [
-        format!("a packet from {ATTACKER} would now drop: limit\n"),
+        format!("a UDP packet from {ATTACKER} would now drop: limit\n"),
         format!("source {ATTACKER}: each IPv4 address by itself\n"),
         "  3 passed, 7 dropped; last packet ".to_owned(),
-        "limit per-source (enforce): 1/h burst 3; 0 tokens left, admits it in 35".to_owned(),
+        "limit per-source (enforce): 1/h burst 3; 0 packets left, admits it in 59 min ".to_owned(),
     ] {
         assert!(text.contains(&part), "no {part:?} in:\n{text}");
     }
@@ -115,7 +115,60 @@ fn people_read_what_was_seen_dropped_and_why() -> Result<()> {
     assert_eq!(rows.len(), 2, "busiest and most dropped:\n{text}");
     for row in rows {
         let words: Vec<&str> = row.split_whitespace().collect();
-        assert_eq!(words[1..3], ["3", "7"], "{text}");
+        assert_eq!(words[1..5], ["0", "0", "3", "7"], "{text}");
     }
+    assert!(
+        text.contains("dropped/s") && !text.contains("would drop"),
+        "{text}"
+    );
+    let text = printed(&[
+        "explain",
+        &ATTACKER.to_string(),
+        "--proto",
+        "tcp",
+        "--sport",
+        "1234",
+        "--dport",
+        "22",
+        "--syn",
+    ])?;
+    let asked = format!("a TCP connection attempt from {ATTACKER} port 1234 to port 22 would now");
+    assert!(text.starts_with(&asked), "{text}");
+    Ok(())
+}
+
+#[test]
+fn people_read_bytes_of_a_limit_in_bytes() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let _daemon = start(&limiter, "--rate 1MB/h --burst 1MB")?;
+    let text = String::from_utf8(limiter.output(&["explain", "192.0.2.2"])?.stdout)?;
+    let part = "1MB/h burst 1MB; 1.0 MB left, admits the packet now";
+    assert!(text.contains(part), "{text}");
+    Ok(())
+}
+
+#[test]
+fn in_monitor_mode_nothing_is_said_to_be_dropped() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let _daemon = start(&limiter, "--rate 1/h --burst 3 --monitor")?;
+    let frame = Frame::ipv4(ATTACKER, HOST_V4).udp(1234, DISCARD).build();
+    Wire::open(&site.net, NET_INTERFACE)?.send_all(&vec![frame; 10])?;
+    at_rest(&limiter)?;
+    let printed = |arguments: &[&str]| -> Result<String> {
+        Ok(String::from_utf8(limiter.output(arguments)?.stdout)?)
+    };
+    let text = printed(&["explain", &ATTACKER.to_string()])?;
+    assert!(
+        text.contains("  3 passed, 7 would drop; last packet "),
+        "{text}"
+    );
+    let text = printed(&["top"])?;
+    assert!(
+        text.contains("would drop/s") && text.contains("(monitor)"),
+        "{text}"
+    );
+    assert!(!text.contains("dropped"), "{text}");
     Ok(())
 }

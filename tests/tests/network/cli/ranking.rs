@@ -106,6 +106,51 @@ fn a_flooder_is_found_among_ten_thousand_within_five_seconds() -> Result<()> {
 }
 
 #[test]
+fn who_sends_now_leads_before_who_has_sent_more() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let _daemon = start(&limiter, "--rate 100/s --burst 10")?;
+    let stop = Stop::new();
+    let yesterday = Ipv4Addr::new(198, 51, 100, 99);
+    flood(Sources::one(yesterday.into()), 5_000, 20_000).run(&site, &stop)?;
+    at_rest(&limiter)?;
+    let _now = flood(Sources::one(ATTACKER.into()), 100_000, 500).start(&site, &stop)?;
+    wait_until("it is there", || {
+        Ok(status(&limiter)?.sources.events["inserted"] == 2)
+    })?;
+    let top = top(&limiter)?;
+    assert_eq!((top.age_s, top.interval_ms), (0, Some(1_000)));
+    for ranking in [&top.busiest, &top.most_dropped] {
+        let [first, second] = &ranking[..] else {
+            panic!("two: {ranking:?}")
+        };
+        assert_eq!(first.source, ATTACKER.to_string());
+        assert!(first.dropped < second.dropped, "{ranking:?}");
+        let rates = (second.packets_per_s, second.dropped_per_s);
+        assert_eq!(rates, (Some(0), Some(0)), "{ranking:?}");
+        // 500 and 400 on an idle machine.
+        let packets = first.packets_per_s.unwrap_or_default();
+        let dropped = first.dropped_per_s.unwrap_or_default();
+        assert!((250..=600).contains(&packets), "{ranking:?}");
+        assert!(dropped >= packets.saturating_sub(130), "{ranking:?}");
+    }
+    stop.ask();
+    Ok(())
+}
+
+#[test]
+fn the_interval_is_the_askers() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let _daemon = start(&limiter, "--rate 100/s --burst 10")?;
+    let start = Instant::now();
+    let top = limiter.json(&["top", "--interval", "3", "--json"])?;
+    assert_eq!(top["interval_ms"], 3_000);
+    assert!(start.elapsed() >= Duration::from_secs(3));
+    Ok(())
+}
+
+#[test]
 fn sources_are_counted_and_the_count_is_fresh() -> Result<()> {
     let site = Site::new()?;
     let limiter = site.limiter()?;

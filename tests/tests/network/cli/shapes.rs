@@ -141,6 +141,11 @@ const REASONS: &[&str] = &[
 
 const EXPLANATION: Shape = Object(&[
     ("address", Text),
+    ("proto", Text),
+    ("dport", Number),
+    ("sport", Number),
+    ("syn", Flag),
+    ("mode", Text),
     ("verdict", Text),
     ("reason", Maybe(&Text)),
     ("host_need", Maybe(&Text)),
@@ -157,6 +162,7 @@ const EXPLANATION: Shape = Object(&[
             ("mode", Text),
             ("rate", Text),
             ("burst", Text),
+            ("unit", Text),
             ("allowed", Flag),
             ("tokens", Number),
             ("retry_after_ms", Maybe(&Number)),
@@ -166,6 +172,8 @@ const EXPLANATION: Shape = Object(&[
 
 const TOP: Shape = Object(&[
     ("age_s", Number),
+    ("mode", Text),
+    ("interval_ms", Maybe(&Number)),
     ("busiest", List(&RANKED)),
     ("most_dropped", List(&RANKED)),
 ]);
@@ -175,6 +183,7 @@ const RANKED: Shape = Object(&[
     ("passed", Number),
     ("dropped", Number),
     ("packets_per_s", Maybe(&Number)),
+    ("dropped_per_s", Maybe(&Number)),
     ("last_seen_s", Number),
 ]);
 

@@ -7,9 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 
-use crate::common::{Site, request, start, status};
+use crate::common::{PATIENCE, Site, request, start, status};
 
 /// How long an answer may take on a busy machine; undisturbed, it takes milliseconds.
 const SOON: Duration = Duration::from_secs(2);
@@ -68,16 +68,56 @@ fn many_silent_clients_are_hung_up_on() -> Result<()> {
     let limiter = site.limiter()?;
     let _daemon = start(&limiter, "--rate 1/h --burst 1")?;
     // More than are served at once.
-    let mut silent = (0..40)
+    let mut silent = (0..100)
         .map(|_| UnixStream::connect(&limiter.socket))
         .collect::<Result<Vec<_>, _>>()?;
     assert!(status(&limiter)?.ready, "the wait is bounded");
-    silent[0].set_read_timeout(Some(SOON))?;
-    assert_eq!(
-        silent[0].read(&mut [0; 16])?,
-        0,
-        "who says nothing is hung up on"
-    );
+    for client in &mut silent {
+        is_hung_up_on(client)?;
+    }
+    Ok(())
+}
+
+fn is_hung_up_on(client: &mut UnixStream) -> Result<()> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    let mut answer = Vec::new();
+    client
+        .read_to_end(&mut answer)
+        .context("who says nothing is hung up on")?;
+    Ok(())
+}
+
+#[test]
+fn a_client_that_falls_silent_is_hung_up_on() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let _daemon = start(&limiter, "--rate 1/h --burst 1")?;
+    for words in [
+        "GET /v1/status HTTP/1.1\r\nHost: limiter\r\n\r\n",
+        "GET /v1/status HTTP/1.1\r\nHost: limi",
+        "GET /v1/status HTTP/1.1\r\nHost: limiter\r\nContent-Length: 1000\r\n\r\nx",
+    ] {
+        let mut client = UnixStream::connect(&limiter.socket)?;
+        client.write_all(words.as_bytes())?;
+        is_hung_up_on(&mut client).with_context(|| format!("after {words:?}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_megabyte_is_refused_before_it_is_sent() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let _daemon = start(&limiter, "--rate 1/h --burst 1")?;
+    let mut client = UnixStream::connect(&limiter.socket)?;
+    client.write_all(
+        b"POST /v1/unload HTTP/1.1\r\nHost: limiter\r\nContent-Length: 1048576\r\n\r\n",
+    )?;
+    client.set_read_timeout(Some(PATIENCE))?;
+    let mut answer = [0; 12];
+    client.read_exact(&mut answer)?;
+    assert_eq!(&answer, b"HTTP/1.1 413");
+    assert!(status(&limiter)?.ready, "it was not unloaded");
     Ok(())
 }
 

@@ -41,7 +41,7 @@ fn stays(mode: Mode, attach: &str) -> Result<()> {
         attach,
     ]))?;
     assert_eq!(output.status.code(), Some(1));
-    let link = link::holding(u32::try_from(program)?).context("no link holds it")?;
+    let link = link::holding(u32::try_from(program)?)?.context("no link holds it")?;
     assert_eq!(
         complaint(&output)?,
         format!(

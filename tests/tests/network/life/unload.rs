@@ -275,12 +275,30 @@ fn what_is_no_link_does_not_keep_the_links_pinned() -> Result<()> {
 fn a_pin_that_was_moved_away_does_not_keep_the_program_attached() -> Result<()> {
     let site = Site::new()?;
     let limiter = site.limiter()?;
-    let _daemon = start(&limiter, POLICY)?;
-    let index = status(&limiter)?.interfaces[0].ifindex;
     let elsewhere = limiter.pin_dir.with_file_name("limiter_lab_moved");
-    fs::rename(limiter.pin_dir.join(format!("link_{index}")), &elsewhere)?;
-    let output = limiter.output(&["unload"])?;
+    let move_away = || -> Result<()> {
+        let index = status(&limiter)?.interfaces[0].ifindex;
+        fs::rename(limiter.pin_dir.join(format!("link_{index}")), &elsewhere)?;
+        Ok(())
+    };
+    let daemon = start(&limiter, POLICY)?;
+    move_away()?;
+    unload(&limiter)?;
+    drop(daemon);
     fs::remove_file(&elsewhere)?;
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_no_traces(&site, &limiter, "unload")
+    assert_no_traces(&site, &limiter, "unload")?;
+    // Without its daemon it cannot be found, but is not said to be gone.
+    let daemon = start(&limiter, POLICY)?;
+    let program = status(&limiter)?.interfaces[0].program_id;
+    move_away()?;
+    daemon.end(Signal::SIGKILL)?;
+    let said = unload(&limiter)?;
+    fs::remove_file(&elsewhere)?;
+    assert!(
+        said.starts_with(&format!(
+            "nothing was attached\nstill attached, by pins elsewhere: program {program} on {HOST_INTERFACE} (link "
+        )),
+        "{said}"
+    );
+    Ok(())
 }
