@@ -1,5 +1,7 @@
 //! A program on an interface that only counts: what a limiter is measured against.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result};
 use aya::{Ebpf, maps::PerCpuArray, programs::XdpMode};
 
@@ -59,6 +61,22 @@ impl Counter {
                 .with_context(|| format!("attach {program} to {interface} ({mode:?})"))?;
             Ok(Self { object })
         })
+    }
+
+    /// Pins the program, so that others may attach it in ways of their own.
+    ///
+    /// # Errors
+    /// It cannot be pinned there.
+    pub fn pin(&mut self, path: &Path) -> Result<()> {
+        let mut loaded = self
+            .object
+            .programs_mut()
+            .map(|(_, program)| program)
+            .filter(|program| program.fd().is_ok());
+        let program = loaded.next().context("no program is loaded")?;
+        program
+            .pin(path)
+            .with_context(|| format!("pin a program at {}", path.display()))
     }
 
     /// How many frames it has seen.

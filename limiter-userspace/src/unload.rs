@@ -10,7 +10,13 @@ use hyper::Method;
 
 use crate::{
     client::{self, Client},
-    kernel::{bpffs::PinDir, interface, link, load::PROGRAM, lock, pins, programs},
+    kernel::{
+        bpffs::PinDir,
+        interface::{self, AttachedXdp},
+        link,
+        load::PROGRAM,
+        lock, pins, programs,
+    },
     report::Unloaded,
     socket::{self, Identity},
 };
@@ -63,14 +69,19 @@ async fn leftovers(socket: &Path, pin_dir: &Path) -> Result<Unloaded> {
 
 /// Where a program of limiter is attached, with the link that holds it.
 fn others() -> Vec<String> {
-    let limited = interface::all().into_iter().filter_map(|interface| {
-        let program = interface.xdp?.program;
-        (programs::name(program) == PROGRAM).then_some((interface.name, program))
-    });
-    limited
-        .map(|(name, program)| match link::holding(program) {
+    let mut others = Vec::new();
+    for interface in interface::all() {
+        let Some(AttachedXdp { program, .. }) = interface.xdp else {
+            continue;
+        };
+        if programs::name(program) != PROGRAM {
+            continue;
+        }
+        let name = &interface.name;
+        others.push(match link::holding(program, interface.index) {
             Ok(Some(link)) => format!("program {program} on {name} (link {link})"),
             Ok(None) | Err(_) => format!("program {program} on {name}"),
-        })
-        .collect()
+        });
+    }
+    others
 }

@@ -126,16 +126,16 @@ impl Link {
     }
 }
 
-/// The id of the link that holds a program, if one does.
+/// The id of the link that holds a program on an interface, if one does. A program may be on many, by a link or without.
 ///
 /// # Errors
 ///
 /// Where we may not ask, for want of `CAP_SYS_ADMIN`.
-pub fn holding(program: u32) -> io::Result<Option<u32>> {
+pub fn holding(program: u32, interface: u32) -> io::Result<Option<u32>> {
     let mut id = 0;
     while let Some((next, link)) = sys::next_link(id)? {
         match sys::info(link.as_fd())? {
-            Some(info) if info.program == program && info.interface != 0 => {
+            Some(info) if info.program == program && info.interface == interface => {
                 return Ok(Some(info.id));
             }
             _ => id = next,

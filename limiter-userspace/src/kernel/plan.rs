@@ -116,16 +116,17 @@ pub fn plan(interface: &Interface, mode: AttachMode, pin_dir: &Path) -> Result<P
             interface.index,
             link.program()?
         ),
-        (Some(there), ..) => Err(taken(&interface.name, there)),
+        (Some(there), ..) => Err(taken(interface, there)),
         (None, Some(_), _) => Ok(Plan::AttachOverShell),
         (None, None, _) => Ok(Plan::Attach),
     }
 }
 
 /// Somebody else's program: what can end it depends on who holds it.
-fn taken(interface: &str, AttachedXdp { program, mode }: AttachedXdp) -> anyhow::Error {
+fn taken(interface: &Interface, AttachedXdp { program, mode }: AttachedXdp) -> anyhow::Error {
+    let interface_name = &interface.name;
     let name = programs::name(program);
-    let way_out = match (name == load::PROGRAM, link::holding(program)) {
+    let way_out = match (name == load::PROGRAM, link::holding(program, interface.index)) {
         (true, _) => {
             "by another limiter: end that with `limiter unload` and its --pin-dir and --socket"
                 .to_owned()
@@ -134,7 +135,7 @@ fn taken(interface: &str, AttachedXdp { program, mode }: AttachedXdp) -> anyhow:
             "and held by link {link}: stop whoever holds it (`bpftool link show id {link}` tells who)"
         ),
         (false, Ok(None)) => format!(
-            "without a link: stop whoever attached it, or take it off with `ip link set dev {interface} {} off`",
+            "without a link: stop whoever attached it, or take it off with `ip link set dev {interface_name} {} off`",
             match mode {
                 Some(AttachMode::Generic) => "xdpgeneric",
                 Some(AttachMode::Native) => "xdpdrv",
@@ -146,6 +147,6 @@ fn taken(interface: &str, AttachedXdp { program, mode }: AttachedXdp) -> anyhow:
         }
     };
     anyhow!(
-        "--iface {interface}: XDP program {name} (id {program}) is attached already, {way_out}; or name another interface"
+        "--iface {interface_name}: XDP program {name} (id {program}) is attached already, {way_out}; or name another interface"
     )
 }

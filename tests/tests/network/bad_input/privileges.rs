@@ -7,7 +7,9 @@ use limiter_lab::HOST_INTERFACE;
 use nix::sys::signal::Signal;
 
 use super::{GOOD, is_answered};
-use crate::common::{Running, Site, assert_no_traces, on_host, program_on, status, wait_until};
+use crate::common::{
+    Running, Site, assert_no_traces, on_host, program_on, start, status, to_its_end, wait_until,
+};
 
 /// Numbers of capabilities (`include/uapi/linux/capability.h`).
 const NET_ADMIN: u32 = 12;
@@ -72,6 +74,35 @@ fn case_107_the_three_capabilities_are_enough() -> Result<()> {
         Ok(status(&limiter).is_ok_and(|status| status.ready))
     })?;
     assert!(program_on(&site.host, HOST_INTERFACE)?.is_some());
+    daemon.signal(Signal::SIGINT)?;
+    assert_eq!(daemon.wait()?.code(), Some(0), "{}", daemon.log.text());
+    assert_no_traces(&site, &limiter, "a daemon without CAP_SYS_ADMIN")
+}
+
+#[test]
+fn what_was_kept_can_be_taken_over_with_the_three_capabilities() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let keep = format!("{GOOD} --on-exit keep");
+    start(&limiter, &keep)?.end(Signal::SIGTERM)?;
+    let program = program_on(&site.host, HOST_INTERFACE)?;
+    // Another mode would need a way back, which only CAP_SYS_ADMIN has.
+    let mut command = limiter.command(&["run", "--attach", "generic"]);
+    let refused = to_its_end(without(command.args(on_host(GOOD)), &[SYS_ADMIN]))?;
+    let complaint = String::from_utf8(refused.stderr)?;
+    assert!(
+        complaint.contains("run with CAP_SYS_ADMIN, or `limiter unload` first"),
+        "{complaint}"
+    );
+    assert_eq!(program_on(&site.host, HOST_INTERFACE)?, program);
+    let mut command = limiter.command(&["run"]);
+    without(command.args(on_host(GOOD)), &[SYS_ADMIN]);
+    let mut daemon = Running::start(&mut command)?;
+    wait_until("it is ready", || {
+        assert!(daemon.goes_on()?, "{}", daemon.log.text());
+        Ok(status(&limiter).is_ok_and(|status| status.ready))
+    })?;
+    assert_ne!(program_on(&site.host, HOST_INTERFACE)?, program);
     daemon.signal(Signal::SIGINT)?;
     assert_eq!(daemon.wait()?.code(), Some(0), "{}", daemon.log.text());
     assert_no_traces(&site, &limiter, "a daemon without CAP_SYS_ADMIN")

@@ -1,13 +1,13 @@
 //! Somebody else's program on an interface stays there, and what was begun beside it is undone.
 
-use std::process::Output;
+use std::{fs, path::PathBuf, process::Output};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use limiter_lab::{
     Counter, HOST_INTERFACE, HOST_V4, Mode, NET_INTERFACE, Verdict, Wire, frame::Frame,
 };
 
-use limiter_userspace::kernel::link;
+use limiter_userspace::kernel::{interface, link};
 
 use crate::common::{
     ATTACKER, DISCARD, SECOND_HOST_INTERFACE, Site, assert_no_traces, lay_second, program_on,
@@ -41,7 +41,8 @@ fn stays(mode: Mode, attach: &str) -> Result<()> {
         attach,
     ]))?;
     assert_eq!(output.status.code(), Some(1));
-    let link = link::holding(u32::try_from(program)?)?.context("no link holds it")?;
+    let index = site.host.run(|| interface::find(HOST_INTERFACE))?.index;
+    let link = link::holding(u32::try_from(program)?, index)?.context("no link holds it")?;
     assert_eq!(
         complaint(&output)?,
         format!(
@@ -122,4 +123,35 @@ fn two_interfaces_of_which_the_second_refuses_leave_the_first_without_a_program(
     assert!(complaint.contains("--attach generic"), "{complaint}");
     assert_eq!(program_on(&site.host, "br0")?, None);
     assert_no_traces(&site, &limiter, "a refused start")
+}
+
+#[test]
+fn a_program_without_a_link_can_be_taken_off_as_the_message_says() -> Result<()> {
+    let site = Site::new()?;
+    let limiter = site.limiter()?;
+    let mut counter = Counter::attach(&site.net, NET_INTERFACE, Mode::Native, Verdict::Pass)?;
+    let pin = PathBuf::from(format!("{}_by_netlink", limiter.pin_dir.display()));
+    counter.pin(&pin)?;
+    // Its link goes with it.
+    drop(counter);
+    let ip = |words: &[&str]| site.host.command("ip").args(words).output();
+    let modes = ["xdpdrv", "xdpgeneric"].map(|mode| {
+        let path = pin.display().to_string();
+        let on = ip(&["link", "set", "dev", HOST_INTERFACE, mode, "pinned", &path])?;
+        ensure!(on.status.success(), "{on:?}");
+        let arguments = ["run", "--iface", HOST_INTERFACE, "--rate", "1/h", "--burst", "1"];
+        let complaint = complaint(&to_its_end(&mut limiter.command(&arguments))?)?;
+        let advice = format!(
+            "is attached already, without a link: stop whoever attached it, or take it off with `ip link set dev {HOST_INTERFACE} {mode} off`; or name another interface"
+        );
+        ensure!(complaint.ends_with(&advice), "{complaint}");
+        let off = ip(&["link", "set", "dev", HOST_INTERFACE, mode, "off"])?;
+        ensure!(off.status.success(), "{off:?}");
+        program_on(&site.host, HOST_INTERFACE)
+    });
+    fs::remove_file(&pin)?;
+    for program in modes {
+        assert_eq!(program?, None);
+    }
+    Ok(())
 }

@@ -275,7 +275,7 @@ fn what_is_no_link_does_not_keep_the_links_pinned() -> Result<()> {
 fn a_pin_that_was_moved_away_does_not_keep_the_program_attached() -> Result<()> {
     let site = Site::new()?;
     let limiter = site.limiter()?;
-    let elsewhere = limiter.pin_dir.with_file_name("limiter_lab_moved");
+    let elsewhere = PathBuf::from(format!("{}_moved", limiter.pin_dir.display()));
     let move_away = || -> Result<()> {
         let index = status(&limiter)?.interfaces[0].ifindex;
         fs::rename(limiter.pin_dir.join(format!("link_{index}")), &elsewhere)?;
