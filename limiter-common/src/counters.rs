@@ -1,6 +1,6 @@
 //! What is counted, per interface and CPU.
 
-use crate::{named::named_enum, needs::Need};
+use crate::{named::named_enum, needs::Need, policy::MAX_LIMITS};
 
 named_enum! {
     /// Why a packet was dropped. Exactly one reason each.
@@ -61,12 +61,16 @@ named_enum! {
         InsertFailed = "insert_failed",
         /// Packets whose bucket changed under each try, so that the cost was added outright.
         RetriesExhausted = "retries_exhausted",
+        /// Limits that could not be asked and let the packet pass, as they say they do.
+        LimitSkipped = "limit_skipped",
+        /// Bans that found no room.
+        BanFailed = "ban_failed",
     }
 }
 
 /// Counters of one interface on one CPU. At rest, `seen = passed + sum(dropped)`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
     /// Frames that reached the program, counted at entry.
     pub seen: u64,
@@ -76,8 +80,6 @@ pub struct Counters {
     pub dropped: [u64; Reason::COUNT],
     /// Frames passed in monitor mode that would have been dropped, by [`Reason`].
     pub would_drop: [u64; Reason::COUNT],
-    /// What became of the packets that the limit matched.
-    pub limit: LimitCounters,
     /// The host's own needs that passed, by [`Need`].
     pub needs_passed: [u64; Need::COUNT],
     /// The host's own needs beyond their ceiling, by [`Need`].
@@ -86,6 +88,8 @@ pub struct Counters {
     pub odd: [u64; Odd::COUNT],
     /// Work on the source table, by [`Table`].
     pub table: [u64; Table::COUNT],
+    /// What became of the packets that a limit matched, by the limit's number.
+    pub limits: [LimitCounters; MAX_LIMITS],
 }
 
 /// Counters of one limit.
@@ -98,6 +102,22 @@ pub struct LimitCounters {
     pub dropped: u64,
     /// It would have been, were it not in monitor mode.
     pub would_drop: u64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            seen: 0,
+            passed: 0,
+            dropped: [0; Reason::COUNT],
+            would_drop: [0; Reason::COUNT],
+            needs_passed: [0; Need::COUNT],
+            needs_exceeded: [0; Need::COUNT],
+            odd: [0; Odd::COUNT],
+            table: [0; Table::COUNT],
+            limits: [LimitCounters::default(); MAX_LIMITS],
+        }
+    }
 }
 
 impl Counters {
@@ -114,24 +134,26 @@ impl Counters {
             passed,
             dropped,
             would_drop,
-            limit,
             needs_passed,
             needs_exceeded,
             odd,
             table,
+            limits,
         } = other;
         self.seen += seen;
         self.passed += passed;
         add_each(&mut self.dropped, dropped);
         add_each(&mut self.would_drop, would_drop);
-        let LimitCounters {
-            passed,
-            dropped,
-            would_drop,
-        } = limit;
-        self.limit.passed += passed;
-        self.limit.dropped += dropped;
-        self.limit.would_drop += would_drop;
+        for (mine, theirs) in self.limits.iter_mut().zip(limits) {
+            let LimitCounters {
+                passed,
+                dropped,
+                would_drop,
+            } = theirs;
+            mine.passed += passed;
+            mine.dropped += dropped;
+            mine.would_drop += would_drop;
+        }
         add_each(&mut self.needs_passed, needs_passed);
         add_each(&mut self.needs_exceeded, needs_exceeded);
         add_each(&mut self.odd, odd);
@@ -147,6 +169,11 @@ fn add_each<const N: usize>(to: &mut [u64; N], from: &[u64; N]) {
 
 const _: () = assert!(
     size_of::<Counters>()
-        == 8 * (2 + 2 * Reason::COUNT + 3 + 2 * Need::COUNT + Odd::COUNT + Table::COUNT),
+        == 8 * (2
+            + 2 * Reason::COUNT
+            + 2 * Need::COUNT
+            + Odd::COUNT
+            + Table::COUNT
+            + 3 * MAX_LIMITS),
     "a map value has no padding"
 );

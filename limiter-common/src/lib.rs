@@ -14,21 +14,26 @@
         reason = "the BPF target has no atomic compare-exchange"
     )
 )]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "packed words are taken apart by casts, and a checked conversion is a branch in the kernel"
+)]
 
 pub mod address;
 pub mod counters;
 pub mod frame;
 pub mod judge;
 pub mod limits;
+pub mod meter;
 mod named;
 pub mod needs;
-mod opaque;
+pub mod opaque;
 pub mod parse;
 pub mod policy;
 pub mod protocol;
 pub mod source;
+pub mod standing;
 pub mod state;
-pub mod token_bucket;
 pub mod word;
 
 #[cfg(feature = "user")]

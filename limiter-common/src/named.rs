@@ -22,6 +22,14 @@ macro_rules! named_enum {
             /// How many there are.
             pub const COUNT: usize = [$( $text ),+].len();
 
+            /// The one with this number, if there is one.
+            #[inline(always)]
+            #[must_use]
+            pub fn from_number(number: u32) -> Option<Self> {
+                let number = $crate::opaque::opaque(number.into());
+                Self::ALL.get(number as usize).copied()
+            }
+
             /// The name in status, metrics and logs.
             #[must_use]
             pub const fn name(self) -> &'static str {

@@ -1,12 +1,26 @@
 //! Map keys and values may be read and written as bytes.
 
-use crate::{counters::Counters, policy::Policy, source::SourceKey, state::SourceState};
+use crate::{
+    counters::Counters,
+    judge::LogKey,
+    meter::MeterLog,
+    policy::{Flip, Matching, MeterEntry, Policy},
+    source::SourceKey,
+    standing::{Ban, Entry, Membership},
+    state::{Head, Slot},
+};
 
-// SAFETY: `repr(C)`, integers only, no padding: its size is asserted.
-unsafe impl aya::Pod for Counters {}
-// SAFETY: `repr(C)`, integers only, no padding: its size is asserted.
-unsafe impl aya::Pod for Policy {}
-// SAFETY: `repr(C)`, integers only, no padding: its size is asserted.
-unsafe impl aya::Pod for SourceKey {}
-// SAFETY: `repr(C)`, integers only, no padding: its size is asserted.
-unsafe impl aya::Pod for SourceState {}
+/// Declares types to be plain data.
+macro_rules! plain {
+    ($($type:ty),+ $(,)?) => {
+        $(
+            // SAFETY: `repr(C)`, integers only, no padding: its size is asserted.
+            unsafe impl aya::Pod for $type {}
+        )+
+    };
+}
+
+plain!(
+    Ban, Counters, Entry, Flip, Head, LogKey, Matching, Membership, MeterEntry, MeterLog, Policy,
+    Slot, SourceKey
+);

@@ -128,10 +128,38 @@ impl SourceKey {
     }
 }
 
+impl SourceKey {
+    /// How far a chain of classes is shifted in the length.
+    const CHAIN_SHIFT: u32 = 32;
+
+    /// The key of those addresses of the source that a chain of classes covers.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of_chain(self, chain: u32) -> Self {
+        Self {
+            address: self.address,
+            length: self.length | (chain as u64) << Self::CHAIN_SHIFT,
+        }
+    }
+
+    /// The chain of classes that is part of the key; 0 for none.
+    #[must_use]
+    pub const fn chain(&self) -> u64 {
+        self.length >> Self::CHAIN_SHIFT
+    }
+
+    /// A key for what everyone shares: no source has a length of 0.
+    pub const EVERYONE: Self = Self {
+        address: Address { high: 0, low: 0 },
+        length: 0,
+    };
+}
+
 impl fmt::Display for SourceKey {
     /// `198.51.100.7` or `2001:db8:a::/64`: the length is left out where it covers one address.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { address, length } = *self;
+        let length = length & u64::from(u32::MAX);
         match (
             address.is_mapped() && length >= u64::from(MAPPED_BITS),
             length,

@@ -10,7 +10,7 @@ use core::cell::UnsafeCell;
 #[derive(Debug, Default)]
 pub struct Word(UnsafeCell<u64>);
 
-// SAFETY: every access through a shared reference is a single atomic operation or a volatile 64-bit access.
+// SAFETY: every access through a shared reference is a single atomic operation, or in the kernel a volatile 64-bit access.
 unsafe impl Sync for Word {}
 
 impl Word {
@@ -23,15 +23,22 @@ impl Word {
     /// The current value.
     #[inline(always)]
     pub fn load(&self) -> u64 {
-        // SAFETY: the pointer is valid and aligned, being that of a reference; aligned 64-bit accesses do not tear.
-        unsafe { self.0.get().read_volatile() }
+        // SAFETY: the pointer is valid and aligned, being that of a reference.
+        unsafe { atomic::load(self.0.get()) }
+    }
+
+    /// The current value, read later than the word that held `earlier` was.
+    #[inline(always)]
+    pub fn load_after(&self, earlier: u64) -> u64 {
+        // SAFETY: the pointer is valid and aligned, being that of a reference.
+        unsafe { atomic::load_after(self.0.get(), earlier) }
     }
 
     /// Overwrites the value; for words of which the last writer may win.
     #[inline(always)]
     pub fn store(&self, value: u64) {
-        // SAFETY: as in `load`.
-        unsafe { self.0.get().write_volatile(value) }
+        // SAFETY: the pointer is valid and aligned, being that of a reference.
+        unsafe { atomic::store(self.0.get(), value) }
     }
 
     /// Replaces `current` by `new`; false, and no change, if the word held something else.
@@ -61,6 +68,29 @@ impl Word {
 mod atomic {
     use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd};
 
+    use crate::opaque::zero_after;
+
+    #[inline(always)]
+    pub(super) unsafe fn load(word: *mut u64) -> u64 {
+        // SAFETY: the caller passes a valid, aligned pointer; aligned 64-bit accesses do not tear.
+        unsafe { word.read_volatile() }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn load_after(word: *mut u64, earlier: u64) -> u64 {
+        // Linux 5.12 has no load that acquires. A CPU that reorders loads, as Arm's do, keeps those in order of which one
+        // has its address from the other.
+        let word = word.wrapping_byte_add(zero_after(earlier) as usize);
+        // SAFETY: the pointer is the caller's.
+        unsafe { load(word) }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn store(word: *mut u64, value: u64) {
+        // SAFETY: as in `load`.
+        unsafe { word.write_volatile(value) }
+    }
+
     #[inline(always)]
     pub(super) unsafe fn compare_exchange(word: *mut u64, current: u64, new: u64) -> bool {
         // SAFETY: the caller passes a valid, aligned pointer.
@@ -89,6 +119,23 @@ mod atomic {
 #[cfg(not(target_arch = "bpf"))]
 mod atomic {
     use core::sync::atomic::{AtomicU64, Ordering};
+
+    pub(super) unsafe fn load(word: *mut u64) -> u64 {
+        // SAFETY: the caller passes a valid, aligned pointer.
+        let word = unsafe { AtomicU64::from_ptr(word) };
+        word.load(Ordering::SeqCst)
+    }
+
+    pub(super) unsafe fn load_after(word: *mut u64, _: u64) -> u64 {
+        // SAFETY: the caller passes a valid, aligned pointer.
+        unsafe { load(word) }
+    }
+
+    pub(super) unsafe fn store(word: *mut u64, value: u64) {
+        // SAFETY: the caller passes a valid, aligned pointer.
+        let word = unsafe { AtomicU64::from_ptr(word) };
+        word.store(value, Ordering::SeqCst);
+    }
 
     pub(super) unsafe fn compare_exchange(word: *mut u64, current: u64, new: u64) -> bool {
         // SAFETY: the caller passes a valid, aligned pointer.

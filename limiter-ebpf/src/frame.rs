@@ -9,6 +9,7 @@ use aya_ebpf::{
     programs::XdpContext,
 };
 use limiter_common::frame::Frame;
+use limiter_common::opaque::opaque;
 
 /// The first buffer of a frame, read directly. Most frames have no other.
 pub(crate) struct Linear {
@@ -38,7 +39,13 @@ impl Frame for Linear {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
         let at = self.start + offset as usize;
-        if at + N > self.end {
+        // LLVM turns `at + 1 > end` into `at >= end`, from which the verifier learns nothing.
+        let past = if N == 1 {
+            opaque((at + N) as u64) as usize
+        } else {
+            at + N
+        };
+        if past > self.end {
             return None;
         }
         // SAFETY: the bytes lie between the packet's start and end, which the verifier checks once more.

@@ -19,3 +19,12 @@ pub(crate) fn interface() -> u32 {
 pub(crate) fn test_clock() -> bool {
     TEST_CLOCK.load() != 0
 }
+
+/// Slots of a value of the source table.
+#[unsafe(no_mangle)]
+static SLOTS: Global<u32> = Global::new(1);
+
+#[inline(always)]
+pub(crate) fn slots() -> u32 {
+    SLOTS.load()
+}

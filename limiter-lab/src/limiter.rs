@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const BINARY_VARIABLE: &str = "LIMITER_BIN";
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How to call `limiter` in a namespace, with a socket and a pin directory of one's own.
+/// How to call `limiter` in a namespace, with a socket, a pin directory and a state directory of one's own.
 #[derive(Debug)]
 pub struct Limiter<'a> {
     namespace: &'a Namespace,
@@ -34,6 +34,8 @@ pub struct Limiter<'a> {
     pub socket: PathBuf,
     /// The pin directory.
     pub pin_dir: PathBuf,
+    /// The state directory; it is there once a daemon was.
+    pub state_dir: PathBuf,
 }
 
 /// A running daemon; it is asked to end when dropped.
@@ -64,6 +66,7 @@ impl<'a> Limiter<'a> {
             namespace,
             binary,
             socket: env::temp_dir().join(format!("{name}.sock")),
+            state_dir: env::temp_dir().join(format!("{name}.state")),
             pin_dir: Path::new("/sys/fs/bpf").join(name),
         })
     }
@@ -77,6 +80,8 @@ impl<'a> Limiter<'a> {
             .arg(&self.socket)
             .arg("--pin-dir")
             .arg(&self.pin_dir)
+            .arg("--state-dir")
+            .arg(&self.state_dir)
             .args(arguments);
         command
     }
@@ -186,6 +191,7 @@ impl Drop for Limiter<'_> {
             );
         }
         drop(std::fs::remove_file(&self.socket));
+        drop(std::fs::remove_dir_all(&self.state_dir));
     }
 }
 

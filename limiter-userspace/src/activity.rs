@@ -10,7 +10,7 @@ use anyhow::Result;
 use limiter_common::source::SourceKey;
 
 use crate::{
-    kernel::{monotonic_now, sources, tables::Tables},
+    kernel::{monotonic_now, tables::Tables},
     ranking::{Counts, Rankings, Sorted},
 };
 
@@ -67,23 +67,23 @@ impl Before {
 pub fn measure(tables: &Tables, interval: Duration, tracked: u64) -> Result<Sorted> {
     let mut before = Before::new(tracked);
     let (first, first_clock) = (Instant::now(), monotonic_now());
-    let walk = sources::walk(tables, |key, state| {
-        before.remember(key, Counts::of(&state));
+    let walk = tables.sources.walk(|key, state| {
+        before.remember(key, Counts::of(&state.head));
     })?;
     before.all &= walk.complete;
     thread::sleep(interval.saturating_sub(first.elapsed()));
     // A walk meets the sources in the same order each time, so this is also how far apart it meets each of them.
     let elapsed = first.elapsed();
     let mut rankings = Rankings::default();
-    sources::walk(tables, |key, state| {
-        let now = Counts::of(&state);
-        let rates = if state.last_seen < first_clock {
+    tables.sources.walk(|key, state| {
+        let now = Counts::of(&state.head);
+        let rates = if state.head.last_seen < first_clock {
             Some(Counts::default())
         } else {
             let before = before.of(&key, now);
             before.and_then(|before| now.since(before, elapsed))
         };
-        rankings.offer(key, &state, rates);
+        rankings.offer(key, &state.head, rates);
     })?;
     Ok(rankings.sorted())
 }

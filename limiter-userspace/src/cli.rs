@@ -9,7 +9,10 @@ use std::{
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use crate::units::{BurstSpec, RateSpec};
+use crate::{
+    commands::{PolicyCommand, StateArgs},
+    units::{RateSpec, SizeSpec},
+};
 
 /// Drops floods at the network card, per source address, before the network stack sees them.
 #[derive(Debug, Parser)]
@@ -40,6 +43,10 @@ pub struct Cli {
     )]
     pub pin_dir: PathBuf,
 
+    /// Where state is kept.
+    #[command(flatten)]
+    pub state: StateArgs,
+
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -58,6 +65,9 @@ pub enum Command {
     Top(TopArgs),
     /// Detach from every interface and stop the daemon, if one runs
     Unload,
+    /// What concerns the policy.
+    #[command(flatten)]
+    Policy(PolicyCommand),
     /// Print a shell's completions
     Completions {
         /// The shell
@@ -99,7 +109,7 @@ pub struct RunArgs {
 
     /// How much of it a source may save up: packets, or bytes such as 1MB. In any time t at most burst + rate x t passes
     #[arg(long, value_name = "BURST", allow_hyphen_values = true)]
-    pub burst: Option<BurstSpec>,
+    pub burst: Option<SizeSpec>,
 
     /// Tell IPv4 sources apart by this many leading bits, 1 to 32 [default: 32]
     #[arg(long, value_name = "BITS", value_parser = ipv4_prefix, allow_hyphen_values = true)]
@@ -120,7 +130,7 @@ pub struct RunArgs {
 
     /// How much of it may be saved up [default: 2000]
     #[arg(long, value_name = "BURST", allow_hyphen_values = true)]
-    pub needs_burst: Option<BurstSpec>,
+    pub needs_burst: Option<SizeSpec>,
 
     /// Drop nothing; count what would be dropped
     #[arg(long)]
@@ -145,10 +155,6 @@ pub struct RunArgs {
     /// What becomes of enforcement at SIGTERM; SIGINT always detaches
     #[arg(long, value_enum, default_value_t = OnExit::Detach)]
     pub on_exit: OnExit,
-
-    /// Log rare events of the program in the kernel: a full table, contended buckets
-    #[arg(long)]
-    pub kernel_log: bool,
 }
 
 /// A count as people write it, perhaps with underscores.
@@ -240,9 +246,9 @@ pub struct ExplainArgs {
     #[arg(value_parser = address)]
     pub address: IpAddr,
 
-    /// The packet's protocol
-    #[arg(long, value_enum, default_value_t = Proto::Udp)]
-    pub proto: Proto,
+    /// The packet's protocol [default: udp; tcp with --syn]
+    #[arg(long, value_enum)]
+    pub proto: Option<Proto>,
 
     /// The packet's destination port
     #[arg(long, value_name = "PORT", default_value_t = 0, value_parser = port, allow_hyphen_values = true)]
@@ -255,6 +261,10 @@ pub struct ExplainArgs {
     /// The packet is a TCP connection attempt
     #[arg(long)]
     pub syn: bool,
+
+    /// The packet's destination address [default: any of this host's]
+    #[arg(long, value_name = "ADDRESS")]
+    pub to: Option<IpAddr>,
 
     /// Print JSON
     #[arg(long)]

@@ -7,10 +7,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::{BodyExt as _, Full};
 use hyper::{Method, Request, StatusCode, body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::{
     net::UnixStream,
     time::{sleep, timeout},
@@ -86,6 +86,24 @@ impl<'a> Client<'a> {
         }
     }
 
+    /// Sends something to `path`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::get`].
+    pub async fn post<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+        patience: Duration,
+    ) -> Result<T> {
+        let body = serde_json::to_vec(body).context("cannot be written as JSON")?;
+        match self.connect().await? {
+            Some(stream) => send(stream, Method::POST, path, body.into(), patience).await,
+            None => Err(self.no_daemon()),
+        }
+    }
+
     fn no_daemon(&self) -> anyhow::Error {
         let kept: Vec<String> = pins::links(self.pin_dir)
             .unwrap_or_default()
@@ -115,7 +133,7 @@ pub fn peer(stream: &UnixStream) -> Option<u32> {
     u32::try_from(pid).ok().filter(|pid| *pid != 0)
 }
 
-/// Sends one request and reads its answer, all within a time.
+/// Sends one request without content and reads its answer, all within a time.
 ///
 /// # Errors
 ///
@@ -126,8 +144,23 @@ pub async fn request<T: DeserializeOwned>(
     path: &str,
     patience: Duration,
 ) -> Result<T> {
+    send(stream, method, path, Bytes::new(), patience).await
+}
+
+/// Sends one request and reads its answer, all within a time.
+///
+/// # Errors
+///
+/// What the daemon says went wrong.
+async fn send<T: DeserializeOwned>(
+    stream: UnixStream,
+    method: Method,
+    path: &str,
+    body: Bytes,
+    patience: Duration,
+) -> Result<T> {
     let daemon = peer(&stream);
-    let Ok(answer) = timeout(patience, exchange(stream, method, path)).await else {
+    let Ok(answer) = timeout(patience, exchange(stream, method, path, body)).await else {
         bail!(
             "the daemon{} does not answer within {} s; see its log, or stop it",
             daemon.map_or_else(String::new, |pid| format!(" (pid {pid})")),
@@ -145,7 +178,12 @@ pub async fn request<T: DeserializeOwned>(
         .context("the daemon's answer is not what was asked for; is it of this version?")
 }
 
-async fn exchange(stream: UnixStream, method: Method, path: &str) -> Result<(StatusCode, Bytes)> {
+async fn exchange(
+    stream: UnixStream,
+    method: Method,
+    path: &str,
+    body: Bytes,
+) -> Result<(StatusCode, Bytes)> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .context("the daemon does not speak HTTP")?;
@@ -154,7 +192,8 @@ async fn exchange(stream: UnixStream, method: Method, path: &str) -> Result<(Sta
         .method(method)
         .uri(path)
         .header("host", "limiter")
-        .body(Empty::<Bytes>::new())
+        .header("content-type", "application/json")
+        .body(Full::new(body))
         .with_context(|| format!("{path}: cannot be asked for"))?;
     let answer = sender
         .send_request(request)

@@ -8,10 +8,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use aya::Ebpf;
-use aya_log::EbpfLogger;
-use limiter_common::{counters::Counters, policy::Policy};
+use limiter_common::counters::Counters;
+use limiter_policy::spec::PolicySpec;
 use sd_notify::NotifyState;
+use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
     task::spawn_blocking,
@@ -20,40 +20,35 @@ use tracing::{info, warn};
 
 use crate::{
     activity,
+    audit::What,
+    changes::own,
     cli::OnExit,
-    explain::{self, Explanation, LIMIT_NAME, Question},
+    control::{self, Control, Machine, PrefixFiles},
+    explain::{self, Explanation, Question},
     kernel::{
         attach::{self, Attached, Attachment},
         bpffs::PinDir,
         link,
-        load::{self, Loaded, Options},
+        load::{self, Loaded, Options, Room},
         pins::{self, Detached},
         plan, preflight,
-        tables::Tables,
     },
     observer::Observer,
-    report::{
-        self, InterfaceStatus, LimitStatus, PacketCounts, PolicyStatus, SourcesStatus, Status, Top,
-        Unloaded,
-    },
+    peer,
+    report::{self, InterfaceStatus, PacketCounts, SourcesStatus, Status, Top, Unloaded},
     serve::{self, MetricsPort},
-    settings::{PolicySpec, Settings},
+    settings::{self, PolicySource, Settings},
     signals::{Blocked, Signals, Stop},
-    socket, units,
+    socket, units, upkeep,
+    watch::Watch,
 };
-
-/// The policy of the flags is the first, and so far the only one.
-const GENERATION: u32 = 1;
 
 /// A running daemon.
 pub struct Daemon {
     started: Instant,
-    spec: PolicySpec,
-    policy: Policy,
-    capacity: u32,
-    tables: Arc<Tables>,
+    control: Arc<Control>,
     observer: Arc<Observer>,
-    attachments: Mutex<Vec<Attachment>>,
+    attachments: Arc<Mutex<Vec<Attachment>>>,
     measuring: tokio::sync::Mutex<()>,
     unload: mpsc::Sender<oneshot::Sender<Unloaded>>,
 }
@@ -67,24 +62,30 @@ pub async fn run(
     settings: Settings,
     socket: &Path,
     pin_dir: &Path,
+    state_dir: &Path,
     signals: Blocked,
 ) -> Result<()> {
     let Settings {
         interfaces,
-        policy: spec,
-        capacity,
+        policy: source,
         attach,
         metrics,
         socket_group,
         on_exit,
-        kernel_log,
     } = settings;
-    preflight::check(capacity)?;
+    let mut watch = Watch::new(source.file());
+    let Wanted {
+        spec,
+        prefixes,
+        interfaces,
+        room,
+    } = Wanted::read(&source, interfaces, &mut watch)?;
+    preflight::check(room)?;
     let mut signals = Signals::listen(signals)?;
     let interfaces = plan::find(&interfaces)?;
     // Who has the pins may replace a stale socket; nobody else, or two could take each other's for stale.
-    let pin_dir = PinDir::take(pin_dir)?;
-    let (control, _socket_file) = socket::bind(socket, socket_group.as_deref()).await?;
+    let pin_dir = Arc::new(PinDir::take(pin_dir)?);
+    let (listener, _socket_file) = socket::bind(socket, socket_group.as_deref()).await?;
     let metrics = match metrics {
         Some(address) => {
             let port = MetricsPort::bind(address).await?;
@@ -95,21 +96,129 @@ pub async fn run(
     };
     plan::check_free(&interfaces, attach, pin_dir.path())?;
 
-    let policy = spec.compile(GENERATION);
     let options = Options {
         interfaces: u32::try_from(interfaces.len())?,
-        capacity,
-        kernel_log,
+        room,
         test_clock: false,
     };
-    let memory = units::bytes(preflight::table_bytes(capacity));
-    info!(rate = %spec.rate, burst = %spec.burst, mode = spec.mode(), capacity, memory, "loading");
+    let memory = units::bytes(preflight::table_bytes(room));
+    let limits = spec.limits.len();
+    info!(
+        policy = source.name(),
+        limits,
+        capacity = room.sources,
+        memory,
+        "loading"
+    );
     let Loaded {
         mut instances,
         tables,
-    } = load::load(options, &policy, &pin_dir)?;
+    } = load::load(options, &pin_dir)?;
+    let attachments = Arc::new(Mutex::new(Vec::new()));
+    let machine = Machine::new(&pin_dir, Arc::clone(&attachments), options.interfaces);
+    let control = Arc::new(Control::start(
+        (spec, prefixes),
+        source,
+        (Arc::new(tables), room),
+        machine,
+        state_dir,
+    )?);
     // Undone if anything fails from here on until the daemon serves.
     let attached = attach::attach(interfaces, &mut instances, attach, pin_dir.path())?;
+    // The links hold the programs from here on, and those the maps.
+    drop(instances);
+    say_attached(&attached);
+    warn_of_others(&attached, pin_dir.path())?;
+
+    let (unload, mut unload_requests) = mpsc::channel(1);
+    let daemon = Arc::new(Daemon {
+        started: Instant::now(),
+        control: Arc::clone(&control),
+        observer: Arc::new(Observer::new()),
+        attachments,
+        measuring: tokio::sync::Mutex::new(()),
+        unload,
+    });
+    daemon
+        .observer
+        .start(control.clone())
+        .context("cannot start the observer's thread")?;
+    *daemon.attachments() = attached.keep();
+    tokio::spawn(serve::control(listener, Arc::clone(&daemon)));
+    if let Some(metrics) = metrics {
+        tokio::spawn(metrics.serve(Arc::clone(&daemon)));
+    }
+    tokio::spawn(upkeep::expire(Arc::clone(&control)));
+    tokio::spawn(upkeep::watch(Arc::clone(&control), watch));
+    control.record(
+        &peer::this_process(),
+        What::Policy,
+        Value::Null,
+        json!(control.lines()),
+        Some("start".to_owned()),
+    );
+    notify(&[NotifyState::Ready]);
+    info!(socket = %socket.display(), "ready");
+
+    let leave = until_told(&mut signals, &mut unload_requests, on_exit, &control).await;
+    notify(&[NotifyState::Stopping]);
+    daemon.leave(leave, &pin_dir).await
+}
+
+/// Takes up the policy at each SIGHUP, until something ends the daemon.
+async fn until_told(
+    signals: &mut Signals,
+    unload_requests: &mut mpsc::Receiver<oneshot::Sender<Unloaded>>,
+    on_exit: OnExit,
+    control: &Arc<Control>,
+) -> Leave {
+    loop {
+        tokio::select! {
+            signal = signals.next() => match (signal, on_exit) {
+                (Stop::Hangup, _) => upkeep::hang_up(control).await,
+                (Stop::Terminate, OnExit::Keep) => return Leave::Keep,
+                (Stop::Interrupt, _) | (Stop::Terminate, OnExit::Detach) => return Leave::Detach(None),
+            },
+            Some(reply) = unload_requests.recv() => return Leave::Detach(Some(reply)),
+        }
+    }
+}
+
+/// What is wanted of the daemon, read and checked before the kernel is touched.
+struct Wanted {
+    spec: PolicySpec,
+    prefixes: PrefixFiles,
+    interfaces: Vec<String>,
+    room: Room,
+}
+
+impl Wanted {
+    /// `interfaces` are those named on the command line. Files are watched from before they are read.
+    fn read(source: &PolicySource, interfaces: Vec<String>, watch: &mut Watch) -> Result<Self> {
+        let spec = match source {
+            PolicySource::Flags(spec) => spec.as_ref().clone(),
+            PolicySource::File(path) => control::read(path)?.spec,
+        };
+        watch.set(control::files(source, &spec));
+        let interfaces = if interfaces.is_empty() {
+            settings::interfaces(spec.interfaces.clone())?
+        } else {
+            interfaces
+        };
+        let guarded = own::guarded().context("cannot tell this host's own addresses")?;
+        let prefixes = PrefixFiles::read(&spec, &PrefixFiles::default(), &guarded)
+            .map_err(|reason| anyhow!(reason))?;
+        let room = control::first_room(&spec, source);
+        Ok(Self {
+            spec,
+            prefixes,
+            interfaces,
+            room,
+        })
+    }
+}
+
+fn say_attached(attached: &Attached) {
     for Attachment {
         interface,
         program,
@@ -126,47 +235,6 @@ pub async fn run(
             "attached"
         );
     }
-
-    warn_of_others(&attached, pin_dir.path())?;
-
-    let (unload, mut unload_requests) = mpsc::channel(1);
-    let daemon = Arc::new(Daemon {
-        started: Instant::now(),
-        spec,
-        policy,
-        capacity,
-        tables: Arc::new(tables),
-        observer: Arc::new(Observer::new(capacity)),
-        attachments: Mutex::new(Vec::new()),
-        measuring: tokio::sync::Mutex::new(()),
-        unload,
-    });
-    daemon
-        .observer
-        .start(Arc::clone(&daemon.tables))
-        .context("cannot start the observer's thread")?;
-    if kernel_log {
-        for ebpf in &mut instances {
-            forward_kernel_log(ebpf)?;
-        }
-    }
-    *daemon.attachments() = attached.keep();
-    tokio::spawn(serve::control(control, Arc::clone(&daemon)));
-    if let Some(metrics) = metrics {
-        tokio::spawn(metrics.serve(Arc::clone(&daemon)));
-    }
-    notify(&[NotifyState::Ready]);
-    info!(socket = %socket.display(), "ready");
-
-    let leave = tokio::select! {
-        signal = signals.next() => match (signal, on_exit) {
-            (Stop::Terminate, OnExit::Keep) => Leave::Keep,
-            (Stop::Interrupt, _) | (Stop::Terminate, OnExit::Detach) => Leave::Detach(None),
-        },
-        Some(reply) = unload_requests.recv() => Leave::Detach(Some(reply)),
-    };
-    notify(&[NotifyState::Stopping]);
-    daemon.leave(leave, &pin_dir).await
 }
 
 /// Names the interfaces that an earlier daemon has left limited and this one does not serve.
@@ -198,6 +266,12 @@ enum Leave {
 }
 
 impl Daemon {
+    /// What changes the policy.
+    #[must_use]
+    pub const fn control(&self) -> &Arc<Control> {
+        &self.control
+    }
+
     /// What `limiter status` shows.
     ///
     /// # Errors
@@ -208,42 +282,32 @@ impl Daemon {
         let mut total = Counters::default();
         let mut interfaces = Vec::new();
         for attachment in attachments.iter() {
-            let counters = self.tables.counters(attachment.slot)?;
+            let counters = self.control.engine().counters(attachment.slot)?;
             total.add(&counters);
             interfaces.push(interface_status(attachment, &counters));
         }
         let survey = self.observer.latest();
+        let room = self.control.room();
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             ready: !interfaces.is_empty() && interfaces.iter().all(|interface| interface.attached),
             pid: process::id(),
             uptime_s: self.started.elapsed().as_secs(),
-            policy: PolicyStatus {
-                generation: self.policy.generation,
-                source: "flags".to_owned(),
-                mode: self.spec.mode().to_owned(),
-                ipv4_prefix: self.spec.ipv4_prefix,
-                ipv6_prefix: self.spec.ipv6_prefix,
-            },
+            policy: self.control.policy_status(),
             interfaces,
-            limits: vec![LimitStatus {
-                name: LIMIT_NAME.to_owned(),
-                mode: self.spec.mode().to_owned(),
-                per: "source".to_owned(),
-                rate: self.spec.rate.to_string(),
-                burst: self.spec.burst.to_string(),
-                passed: total.limit.passed,
-                dropped: total.limit.dropped,
-                would_drop: total.limit.would_drop,
-            }],
+            limits: self.control.limits_status(&total),
             sources: SourcesStatus {
-                capacity: self.capacity,
+                capacity: room.sources,
                 tracked: survey.walk.entries,
                 tracked_age_s: survey.at.elapsed().as_secs(),
                 tracked_complete: survey.walk.complete,
-                memory_bytes: preflight::table_bytes(self.capacity),
+                memory_bytes: preflight::table_bytes(room),
                 events: report::table_events(&total),
             },
+            lists: self.control.lists_status(),
+            overrides: self.control.overrides().overrides,
+            bans: self.control.bans_counted(),
+            audit_lost: self.control.audit_lost(),
         })
     }
 
@@ -253,7 +317,7 @@ impl Daemon {
     ///
     /// Where the maps cannot be read.
     pub fn explain(&self, question: &Question) -> Result<Explanation> {
-        explain::explain(question, &self.spec, &self.policy, &self.tables)
+        explain::explain(question, &self.control)
     }
 
     /// What `limiter top` shows: who sends most in `interval`, or without one, who has sent most so far.
@@ -267,7 +331,7 @@ impl Daemon {
             Some(interval) => {
                 // One at a time, whatever is asked.
                 let _alone = self.measuring.lock().await;
-                let tables = Arc::clone(&self.tables);
+                let tables = self.control.tables();
                 let tracked = survey.walk.entries;
                 let measure = move || activity::measure(&tables, interval, tracked);
                 let ranked = spawn_blocking(measure).await.context("cannot measure")??;
@@ -278,7 +342,7 @@ impl Daemon {
         let (busiest, most_dropped) = ranked.shown();
         Ok(Top {
             age_s,
-            mode: self.spec.mode().to_owned(),
+            mode: self.control.mode().to_owned(),
             interval_ms: interval.and_then(|interval| interval.as_millis().try_into().ok()),
             busiest,
             most_dropped,
@@ -349,7 +413,7 @@ impl Daemon {
 
     fn say_what_was_counted(&self, places: &[(String, u32)]) {
         for (interface, slot) in places {
-            match self.tables.counters(*slot) {
+            match self.control.engine().counters(*slot) {
                 Ok(counters) => info!(
                     interface,
                     seen = counters.seen,
@@ -392,19 +456,6 @@ fn interface_status(attachment: &Attachment, counters: &Counters) -> InterfaceSt
         host_needs: report::needs(counters),
         odd: report::odd(counters),
     }
-}
-
-/// Forwards what the program logs to the daemon's log, once a second: the events are rare.
-fn forward_kernel_log(ebpf: &mut Ebpf) -> Result<()> {
-    let mut logger = EbpfLogger::init(ebpf).context("cannot read the program's log")?;
-    tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(Duration::from_secs(1));
-        loop {
-            ticks.tick().await;
-            logger.flush();
-        }
-    });
-    Ok(())
 }
 
 fn notify(states: &[NotifyState<'_>]) {

@@ -2,25 +2,25 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use anyhow::{Context as _, Result};
 use limiter_common::{
     address::Address,
-    counters::{Counters, Table},
-    frame::{Frame as _, SliceFrame},
-    judge::{NotInserted, SLOT, Tables as _, Verdict, judge},
+    judge::Verdict,
+    meter::Decision,
     needs::Need,
-    parse::parse,
-    policy::Policy,
     protocol::{EtherType, IpProtocol},
     source::{KeyRule, SourceKey},
-    state::SourceState,
-    word::Word,
+    standing::Listed,
+};
+use limiter_policy::{
+    compile::Compiled,
+    host::{self, Asked, Explained},
+    spec::{ClassTerms, Cost, PolicySpec, SourcesSpec},
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    cli::Proto,
-    kernel::{monotonic_now, tables::Tables},
-    settings::PolicySpec,
+    changes::answer::OverrideShown, cli::Proto, control::Control, kernel::monotonic_now, snapshot,
 };
 
 /// `GET /v1/explain`, its query.
@@ -41,6 +41,9 @@ pub struct Question {
     /// Whether it is a TCP connection attempt.
     #[serde(default)]
     pub syn: bool,
+    /// Its destination address; any of this host's by default.
+    #[serde(default)]
+    pub to: Option<IpAddr>,
 }
 
 const fn default_proto() -> Proto {
@@ -80,6 +83,18 @@ pub struct Explanation {
     pub dropped: u64,
     /// Seconds since its last packet.
     pub last_seen_s: Option<u64>,
+    /// The classes that cover the source.
+    pub classes: Vec<String>,
+    /// What lists and bans say of it: `no`, `allowed` or `banned`.
+    pub listed: String,
+    /// Who has banned it and why; null where it is not banned.
+    pub banned_by: Option<String>,
+    /// Whether no destination port was given, so that limits of services were not asked.
+    pub ports_unknown: bool,
+    /// Seconds until the ban ends by itself; null where there is none, or it does not.
+    pub banned_for_s: Option<u64>,
+    /// In which order it is decided.
+    pub precedence: String,
     /// The limits that match, in the order in which they are asked.
     pub limits: Vec<LimitExplanation>,
 }
@@ -93,11 +108,21 @@ pub struct LimitExplanation {
     pub mode: String,
     /// Rate, as it was written.
     pub rate: String,
-    /// Burst, as it was written.
-    pub burst: String,
+    /// Burst or queue, as it was written; null for windows and logs.
+    pub burst: Option<String>,
+    /// How it decides.
+    pub algorithm: String,
+    /// The class whose terms hold; null for the limit's own.
+    pub class: Option<String>,
+    /// Seconds until an override ends, if one is in force.
+    pub overridden_for_s: Option<u64>,
+    /// Who shares its state.
+    pub shared_by: String,
+    /// Whether it does not apply to the source's classes.
+    pub exempt: bool,
     /// What a token pays for: `packets` or `bytes`.
     pub unit: String,
-    /// Whether the packet would be admitted now.
+    /// Whether it would admit the packet now.
     pub allowed: bool,
     /// Whole tokens in the bucket now.
     pub tokens: u64,
@@ -110,121 +135,215 @@ pub struct LimitExplanation {
 /// # Errors
 ///
 /// Where the maps cannot be read.
-pub fn explain(
-    question: &Question,
-    spec: &PolicySpec,
-    policy: &Policy,
-    tables: &Tables,
-) -> anyhow::Result<Explanation> {
+pub fn explain(question: &Question, control: &Control) -> Result<Explanation> {
+    let (compiled, _) = control
+        .enforcer()
+        .in_force()
+        .context("no policy is in force yet")?;
+    let spec = control.spec();
+    let monitor = control.enforcer().is_monitoring();
     let address = Address::from(question.address);
-    let (key, rule) = SourceKey::of(address, &policy.prefixes);
-    let state = tables.source(&key)?;
-    let moment = Moment {
-        now: monotonic_now(),
-        source: state.map(SourceState::into),
-        needs: tables.needs(FIRST_INTERFACE)?.map(Word::new),
-    };
+    let now = monotonic_now();
+    let copied = snapshot::of(&compiled, &control.tables(), address, now, monitor)?;
     let bytes = packet(question);
-    let frame = SliceFrame(&bytes);
-    let mut counters = Counters::default();
-    let cost = if policy.limit.counts_bytes() {
-        u64::from(frame.length())
-    } else {
-        1
-    };
-    let word = state.map_or(0, |state| state.buckets[SLOT]);
-    let decision = policy.limit.bucket.decide(word, moment.now(), cost);
-    let verdict = judge(&frame, &parse(&frame), &moment, policy, &mut counters);
+    let explained = host::explain(&copied, &bytes);
+    let mut judging = copied;
+    let verdict = judging.judge_frame(&bytes);
+    let counters = judging.counters();
     let host_need = Need::ALL.into_iter().find(|need| {
         counters.needs_passed[*need as usize] + counters.needs_exceeded[*need as usize] > 0
     });
-    let limit = &counters.limit;
-    let matched = limit.passed + limit.dropped + limit.would_drop > 0;
-    let limits = matched.then(|| LimitExplanation {
-        name: LIMIT_NAME.to_owned(),
-        mode: spec.mode().to_owned(),
-        rate: spec.rate.to_string(),
-        burst: spec.burst.to_string(),
-        unit: if policy.limit.counts_bytes() {
-            "bytes"
-        } else {
-            "packets"
-        }
-        .to_owned(),
-        allowed: decision.allowed,
-        tokens: policy.limit.bucket.tokens(word, moment.now()),
-        retry_after_ms: decision.retry_after.map(|nanos| nanos.div_ceil(1_000_000)),
-    });
     let (verdict, reason) = match verdict {
         Verdict::Pass => ("pass", None),
-        Verdict::Drop(reason) if policy.monitor != 0 => ("pass", Some(reason.name())),
+        Verdict::Drop(reason) if monitor => ("pass", Some(reason.name())),
         Verdict::Drop(reason) => ("drop", Some(reason.name())),
     };
+    let key = explained.as_ref().map_or_else(
+        || SourceKey::of(address, &compiled.policy.prefixes).0,
+        |explained| explained.key,
+    );
+    let rule = SourceKey::of(address, &compiled.policy.prefixes).1;
+    let source = control.tables().sources.get(&key)?;
+    let head = source.map(|source| source.head);
+    let asked = host_need.is_none() && reason != Some("invalid_source");
+    let overrides = control.overrides().overrides;
+    let limits = explained
+        .iter()
+        .filter(|explained| asked && explained.listed == Listed::No)
+        .flat_map(|explained| &explained.limits)
+        .map(|asked| {
+            let shown = limit(asked, &spec, &compiled, now);
+            overridden(shown, &overrides, question.address, monitor)
+        });
     Ok(Explanation {
         address: address.into(),
         proto: question.proto,
         dport: question.dport,
         sport: question.sport,
         syn: question.syn,
-        mode: spec.mode().to_owned(),
+        mode: mode(monitor).to_owned(),
         verdict: verdict.to_owned(),
         reason: reason.map(str::to_owned),
         host_need: host_need.map(|need| need.name().to_owned()),
         source: key.to_string(),
-        rule: describe(rule, spec),
-        tracked: state.is_some(),
-        passed: state.map_or(0, |state| state.passed),
-        dropped: state.map_or(0, |state| state.dropped),
-        last_seen_s: state
-            .map(|state| moment.now().saturating_sub(state.last_seen) / 1_000_000_000),
-        limits: limits.into_iter().collect(),
+        rule: describe(rule, &spec),
+        tracked: head.is_some(),
+        passed: head.map_or(0, |head| head.passed),
+        dropped: head.map_or(0, |head| head.dropped),
+        last_seen_s: head.map(|head| now.saturating_sub(head.last_seen) / 1_000_000_000),
+        classes: explained
+            .as_ref()
+            .map_or_else(Vec::new, |explained| explained.classes.clone()),
+        listed: explained.as_ref().map_or_else(
+            || "no".to_owned(),
+            |explained| explained.listed.name().to_owned(),
+        ),
+        banned_by: explained
+            .as_ref()
+            .filter(|explained| explained.listed == Listed::Banned)
+            .map(|explained| control.banned_by(question.address, explained.ban.as_ref())),
+        ports_unknown: question.dport == 0
+            && question.proto != Proto::Icmp
+            && spec.limits.iter().any(|limit| limit.service.is_some()),
+        banned_for_s: explained
+            .as_ref()
+            .filter(|explained| explained.listed == Listed::Banned)
+            .and_then(|explained| banned_for(explained, now)),
+        precedence: PRECEDENCE.to_owned(),
+        limits: limits.collect(),
     })
 }
 
-/// The name of the limit that flags make.
-pub const LIMIT_NAME: &str = "per-source";
+/// In which order it is decided.
+const PRECEDENCE: &str =
+    "protected, then the longest of allow and ban (tie: allow), then bans of limits, then limits";
 
-const FIRST_INTERFACE: u32 = 0;
+const fn mode(monitor: bool) -> &'static str {
+    if monitor { "monitor" } else { "enforce" }
+}
+
+/// Seconds that a ban lasts still, if it ends by itself.
+fn banned_for(explained: &Explained, now: u64) -> Option<u64> {
+    let of_list = explained.entry.filter(|entry| entry.listed != 0);
+    let until = match of_list {
+        Some(entry) => entry.until,
+        None => explained.ban?.until,
+    };
+    (until > now).then(|| (until - now).div_ceil(1_000_000_000))
+}
+
+fn limit(asked: &Asked, spec: &PolicySpec, compiled: &Compiled, now: u64) -> LimitExplanation {
+    let meaning = &compiled.limits[asked.number];
+    let limit = &spec.limits[meaning.spec];
+    let terms = match (&limit.wide, meaning.wide) {
+        (Some(wide), true) => wide,
+        _ => &limit.terms,
+    };
+    // Which of the limit's terms the meter in force is of.
+    let meter = asked.meter.and_then(|id| compiled.meters.get(&id));
+    let of_class = limit.classes.iter().find_map(|(class, terms)| match terms {
+        ClassTerms::Terms(terms) if meter.is_some_and(|meter| meter.meter == terms.meter) => {
+            Some((&spec.classes[*class].name, terms))
+        }
+        ClassTerms::Terms(_) | ClassTerms::Exempt => None,
+    });
+    let (class, terms) = match of_class {
+        Some((class, class_terms)) if meter.is_none_or(|meter| meter.meter != terms.meter) => {
+            (Some(class.clone()), class_terms)
+        }
+        _ => (None, terms),
+    };
+    let overridden = asked.until != 0;
+    LimitExplanation {
+        name: asked.name.clone(),
+        mode: limit.mode.name().to_owned(),
+        rate: terms.rate.to_string(),
+        burst: terms.size.as_ref().map(ToString::to_string),
+        algorithm: terms.meter.algorithm().name().to_owned(),
+        unit: match limit.cost {
+            Cost::Length => "bytes".to_owned(),
+            Cost::Fixed(_) => "packets".to_owned(),
+        },
+        class,
+        overridden_for_s: overridden
+            .then(|| asked.until.saturating_sub(now).div_ceil(1_000_000_000)),
+        shared_by: match asked.key {
+            Some(key) => format!("all of {key}"),
+            None => match meaning.service {
+                Some(service) => format!("all users of {}", spec.services[service].name),
+                None => "everyone".to_owned(),
+            },
+        },
+        exempt: asked.decision.is_none(),
+        allowed: asked.decision.is_none_or(|decision| decision.allowed),
+        tokens: asked
+            .decision
+            .map_or(0, |decision| left(decision, asked.cost)),
+        retry_after_ms: asked.decision.map_or(Some(0), |decision| {
+            decision.retry_after.map(|nanos| nanos.div_ceil(1_000_000))
+        }),
+    }
+}
+
+/// The same limit with the terms of an override in the place of its own.
+fn overridden(
+    mut shown: LimitExplanation,
+    overrides: &[OverrideShown],
+    address: IpAddr,
+    monitor: bool,
+) -> LimitExplanation {
+    if monitor {
+        mode(true).clone_into(&mut shown.mode);
+    }
+    if shown.overridden_for_s.is_none() {
+        return shown;
+    }
+    let of_source = |change: &&OverrideShown| {
+        let whom = change.source.map(|source| source.covers(address.into()));
+        change.limit == shown.name && change.idle.is_none() && whom != Some(false)
+    };
+    // One for some sources goes before one for all.
+    let found = overrides
+        .iter()
+        .filter(of_source)
+        .max_by_key(|change| change.source.is_some());
+    if let Some(change) = found {
+        if let Some(rate) = &change.rate {
+            shown.rate.clone_from(rate);
+        }
+        if change.burst.is_some() {
+            shown.burst.clone_from(&change.burst);
+        }
+    }
+    shown
+}
+
+/// Tokens before the packet, where the decision tells those after it.
+const fn left(decision: Decision, cost: u64) -> u64 {
+    if decision.allowed {
+        decision.remaining + cost
+    } else {
+        decision.remaining
+    }
+}
 
 fn describe(rule: KeyRule, spec: &PolicySpec) -> String {
+    let SourcesSpec {
+        ipv4_prefix,
+        ipv6_prefix,
+        ..
+    } = spec.sources;
     match rule {
-        KeyRule::Ipv4 if spec.ipv4_prefix == 32 => "each IPv4 address by itself".to_owned(),
-        KeyRule::Ipv4 => format!("all addresses of an IPv4 /{} share", spec.ipv4_prefix),
-        KeyRule::Ipv6 if spec.ipv6_prefix == 128 => "each IPv6 address by itself".to_owned(),
-        KeyRule::Ipv6 => format!("all addresses of an IPv6 /{} share", spec.ipv6_prefix),
+        KeyRule::Ipv4 if ipv4_prefix == 32 => "each IPv4 address by itself".to_owned(),
+        KeyRule::Ipv4 => format!("all addresses of an IPv4 /{ipv4_prefix} share"),
+        KeyRule::Ipv6 if ipv6_prefix == 128 => "each IPv6 address by itself".to_owned(),
+        KeyRule::Ipv6 => format!("all addresses of an IPv6 /{ipv6_prefix} share"),
         KeyRule::LinkLocal => "each link-local address by itself".to_owned(),
         KeyRule::Nat64 => {
             "each NAT64 address by itself: an IPv4 host behind the translator".to_owned()
         }
         KeyRule::SixToFour => "all addresses of a 6to4 /48 share: one IPv4 host".to_owned(),
     }
-}
-
-/// The state at one moment, for one source.
-struct Moment {
-    now: u64,
-    source: Option<SourceState<Word>>,
-    needs: [Word; Need::COUNT],
-}
-
-impl limiter_common::judge::Tables for Moment {
-    fn now(&self) -> u64 {
-        self.now
-    }
-
-    fn source(&self, _key: &SourceKey) -> Option<&SourceState<Word>> {
-        self.source.as_ref()
-    }
-
-    fn insert(&self, _key: &SourceKey, _state: &SourceState) -> Result<(), NotInserted> {
-        Ok(())
-    }
-
-    fn need(&self, need: Need) -> Option<&Word> {
-        self.needs.get(need as usize)
-    }
-
-    fn rare(&self, _event: Table, _count: u64) {}
 }
 
 /// The packet that the question is about, without payload.
@@ -235,6 +354,7 @@ fn packet(question: &Question) -> Vec<u8> {
         dport,
         sport,
         syn,
+        to,
     } = *question;
     let (protocol, upper) = upper_header(address, proto, sport, dport, syn);
     let mut frame = vec![0; 12];
@@ -247,10 +367,10 @@ fn packet(question: &Question) -> Vec<u8> {
             frame.extend([0, 0, 0, 0, HOP_LIMIT, protocol.0, 0, 0]);
             frame.extend(source.octets());
             // A host without an address can only broadcast.
-            let to = if source.is_unspecified() {
-                Ipv4Addr::BROADCAST
-            } else {
-                Ipv4Addr::new(192, 0, 2, 1)
+            let to = match to {
+                Some(IpAddr::V4(to)) => to,
+                _ if source.is_unspecified() => Ipv4Addr::BROADCAST,
+                _ => Ipv4Addr::new(192, 0, 2, 1),
             };
             frame.extend(to.octets());
         }
@@ -261,7 +381,11 @@ fn packet(question: &Question) -> Vec<u8> {
             frame.extend(payload.to_be_bytes());
             frame.extend([protocol.0, HOP_LIMIT]);
             frame.extend(source.octets());
-            frame.extend(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).octets());
+            let to = match to {
+                Some(IpAddr::V6(to)) => to,
+                _ => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
+            };
+            frame.extend(to.octets());
         }
     }
     frame.extend(upper);

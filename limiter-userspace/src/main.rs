@@ -9,10 +9,17 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind as ClapError};
 use limiter_userspace::{
+    audit::Audit,
+    changes::{
+        answer::{Bans, Changed, Overrides},
+        request::{BanRequest, MonitorRequest, ReloadRequest, UnbanRequest},
+    },
+    check,
     cli::{Cli, Command, ExplainArgs, Proto, TopArgs},
     client::{Client, PATIENCE},
+    commands::{AuditArgs, FileArgs, OverrideAction, PolicyCommand, StateArgs},
     daemon, files, logging,
-    report::{Status, Top},
+    report::{PolicyLines, Status, Top},
     settings::{Settings, UsageError},
     show,
     signals::Blocked,
@@ -69,6 +76,7 @@ fn run(
     Cli {
         socket,
         pin_dir,
+        state: StateArgs { state_dir },
         command,
     }: Cli,
 ) -> Result<()> {
@@ -85,7 +93,9 @@ fn run(
             // Before any other thread is there, since each thread may take a signal.
             let signals = Blocked::block()?;
             runtime()?
-                .block_on(daemon::run(settings, &socket, &pin_dir, signals))
+                .block_on(daemon::run(
+                    settings, &socket, &pin_dir, &state_dir, signals,
+                ))
                 .map_err(files::say_limit)
         }
         Command::Status(output) => {
@@ -100,7 +110,7 @@ fn run(
             print(json, &top, show::top)
         }
         Command::Explain(args) => {
-            let explanation = runtime()?.block_on(client.get(&question(&args), PATIENCE))?;
+            let explanation = runtime()?.block_on(client.get(&question(&args)?, PATIENCE))?;
             print(args.json, &explanation, show::explanation)
         }
         Command::Unload => {
@@ -111,8 +121,50 @@ fn run(
             }
             Ok(())
         }
+        Command::Policy(command) => policy(command, client),
         Command::Completions { .. } => unreachable!("handled above"),
     }
+}
+
+/// A change may have to wait for a policy of a million prefixes that is being compiled.
+const CHANGE_PATIENCE: Duration = Duration::from_secs(60);
+
+fn policy(command: PolicyCommand, client: Client<'_>) -> Result<()> {
+    match command {
+        PolicyCommand::Check(FileArgs { file }) => check::check(&file, &mut io::stdout()),
+        PolicyCommand::Diff(FileArgs { file }) => {
+            let running: PolicyLines = runtime()?.block_on(client.get("/v1/policy", PATIENCE))?;
+            check::diff(&file, &running.lines, &mut io::stdout())
+        }
+        PolicyCommand::Reload(args) => change(client, "/v1/reload", &ReloadRequest::from(args)),
+        PolicyCommand::Ban(args) => change(client, "/v1/ban", &BanRequest::from(args)),
+        PolicyCommand::Unban(args) => change(client, "/v1/unban", &UnbanRequest::from(args)),
+        PolicyCommand::Bans(output) => {
+            let bans: Bans = runtime()?.block_on(client.get("/v1/bans", PATIENCE))?;
+            print(output.json, &bans, show::changes::bans)
+        }
+        PolicyCommand::Override(args) => match OverrideAction::from(args) {
+            OverrideAction::Make(request) => change(client, "/v1/override", &request),
+            OverrideAction::Remove(request) => change(client, "/v1/override/remove", &request),
+        },
+        PolicyCommand::Overrides(output) => {
+            let overrides: Overrides =
+                runtime()?.block_on(client.get("/v1/overrides", PATIENCE))?;
+            print(output.json, &overrides, show::changes::overrides)
+        }
+        PolicyCommand::Monitor(args) => change(client, "/v1/monitor", &MonitorRequest::from(args)),
+        PolicyCommand::Audit(AuditArgs { last, what, json }) => {
+            let what = what.map_or_else(String::new, |what| format!("&what={}", what.name()));
+            let path = format!("/v1/audit?last={last}{what}");
+            let audit: Audit = runtime()?.block_on(client.get(&path, PATIENCE))?;
+            print(json, &audit, show::audit::audit)
+        }
+    }
+}
+
+fn change<B: Serialize>(client: Client<'_>, path: &str, body: &B) -> Result<()> {
+    let changed: Changed = runtime()?.block_on(client.post(path, body, CHANGE_PATIENCE))?;
+    print(false, &changed, show::changes::changed)
 }
 
 fn runtime() -> Result<Runtime> {
@@ -123,21 +175,31 @@ fn runtime() -> Result<Runtime> {
         .context("cannot start")
 }
 
-fn question(args: &ExplainArgs) -> String {
+fn question(args: &ExplainArgs) -> Result<String> {
     let ExplainArgs {
         address,
         proto,
         dport,
         sport,
         syn,
+        to,
         json: _,
     } = args;
-    let proto = match proto {
-        Proto::Tcp => "tcp",
-        Proto::Udp => "udp",
-        Proto::Icmp => "icmp",
+    let proto = match (proto, syn) {
+        (Some(Proto::Tcp), _) | (None, true) => "tcp",
+        (Some(Proto::Udp | Proto::Icmp), true) => {
+            bail!(UsageError(
+                "--syn: only TCP has connection attempts; write --proto tcp, or leave --proto out"
+                    .to_owned()
+            ))
+        }
+        (Some(Proto::Udp) | None, false) => "udp",
+        (Some(Proto::Icmp), false) => "icmp",
     };
-    format!("/v1/explain?address={address}&proto={proto}&dport={dport}&sport={sport}&syn={syn}")
+    let to = to.map_or_else(String::new, |to| format!("&to={to}"));
+    Ok(format!(
+        "/v1/explain?address={address}&proto={proto}&dport={dport}&sport={sport}&syn={syn}{to}"
+    ))
 }
 
 fn print<T: Serialize>(json: bool, value: &T, show: fn(&T) -> String) -> Result<()> {

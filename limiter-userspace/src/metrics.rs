@@ -10,7 +10,9 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::report::{ByName, InterfaceStatus, LimitStatus, NeedCounts, SourcesStatus, Status};
+use crate::report::{
+    BanCounts, ByName, InterfaceStatus, LimitStatus, ListStatus, NeedCounts, SourcesStatus, Status,
+};
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -38,6 +40,8 @@ impl Collector for Moment {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut families = Families(&mut encoder);
         daemon(&mut families, &self.0)?;
+        changes(&mut families, &self.0)?;
+        lists(&mut families, &self.0.lists)?;
         packets(&mut families, &self.0.interfaces)?;
         needs(&mut families, &self.0.interfaces)?;
         limits(&mut families, &self.0.limits)?;
@@ -66,6 +70,62 @@ fn daemon(families: &mut Families<'_, '_>, status: &Status) -> fmt::Result {
         "limiter_policy_generation",
         "Policies of this daemon so far",
         [(vec![], status.policy.generation.into())],
+    )?;
+    families.gauge(
+        "limiter_policy_reload_failed",
+        "1 if the last reload failed, so that the policy before it is in force",
+        [(vec![], status.policy.last_reload_failure.is_some().into())],
+    )
+}
+
+fn changes(families: &mut Families<'_, '_>, status: &Status) -> fmt::Result {
+    let BanCounts {
+        operator,
+        limit,
+        policy,
+    } = status.bans;
+    families.gauge(
+        "limiter_bans",
+        "Bans in force, by who made them",
+        [("operator", operator), ("limit", limit), ("policy", policy)]
+            .map(|(by, count)| (vec![("by", by)], count)),
+    )?;
+    families.gauge(
+        "limiter_overrides",
+        "Overrides that operators have made and that are not over",
+        [(vec![], status.overrides.len() as u64)],
+    )?;
+    families.counter(
+        "limiter_audit_lost",
+        "Changes that could not be recorded in the audit log",
+        [(vec![], status.audit_lost)],
+    )
+}
+
+fn lists(families: &mut Families<'_, '_>, lists: &[ListStatus]) -> fmt::Result {
+    if lists.is_empty() {
+        // A family without samples is none.
+        return Ok(());
+    }
+    let samples = |count: fn(&ListStatus) -> u64| {
+        lists
+            .iter()
+            .map(move |list| (vec![("file", list.file.as_str())], count(list)))
+    };
+    families.gauge(
+        "limiter_list_prefixes",
+        "Prefixes of the list that are in force",
+        samples(|list| list.prefixes),
+    )?;
+    families.gauge(
+        "limiter_list_skipped_lines",
+        "Lines of the list that are no prefixes",
+        samples(|list| list.skipped),
+    )?;
+    families.gauge(
+        "limiter_list_kept",
+        "1 if the list's last content cannot be used, so that the one before it is in force",
+        samples(|list| list.kept.is_some().into()),
     )
 }
 

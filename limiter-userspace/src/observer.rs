@@ -11,10 +11,8 @@ use limiter_common::source::SourceKey;
 use tracing::{info, warn};
 
 use crate::{
-    kernel::{
-        sources::{self, Walk},
-        tables::Tables,
-    },
+    control::Control,
+    kernel::{sources::Walk, tables::Tables},
     ranking::{Counts, Rankings, Sorted},
 };
 
@@ -37,13 +35,18 @@ pub struct Survey {
 #[derive(Debug)]
 pub struct Observer {
     latest: Mutex<Arc<Survey>>,
-    capacity: u32,
+}
+
+impl Default for Observer {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Observer {
     /// An observer that has seen an empty table.
     #[must_use]
-    pub fn new(capacity: u32) -> Self {
+    pub fn new() -> Self {
         let walk = Walk {
             entries: 0,
             complete: true,
@@ -55,7 +58,6 @@ impl Observer {
         };
         Self {
             latest: Mutex::new(Arc::new(empty)),
-            capacity,
         }
     }
 
@@ -69,23 +71,23 @@ impl Observer {
     /// # Errors
     ///
     /// Where no thread can be had.
-    pub fn start(self: &Arc<Self>, tables: Arc<Tables>) -> std::io::Result<()> {
+    pub fn start(self: &Arc<Self>, control: Arc<Control>) -> std::io::Result<()> {
         let observer = Arc::clone(self);
         thread::Builder::new()
             .name("observer".to_owned())
-            .spawn(move || observer.run(&tables))
+            .spawn(move || observer.run(&control))
             .map(drop)
     }
 
-    fn run(&self, tables: &Tables) {
+    fn run(&self, control: &Control) {
         let mut pressure = Pressure::default();
         let mut failing = false;
         loop {
             let started = Instant::now();
-            match survey(tables, &self.latest()) {
+            match survey(&control.tables(), &self.latest()) {
                 Ok(survey) => {
                     failing = false;
-                    pressure.note(survey.walk.entries, self.capacity);
+                    pressure.note(survey.walk.entries, control.room().sources);
                     *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(survey);
                 }
                 Err(error) if !failing => {
@@ -120,7 +122,9 @@ impl Pressure {
 
 fn survey(tables: &Tables, before: &Survey) -> anyhow::Result<Survey> {
     let mut rankings = Rankings::default();
-    let walk = sources::walk(tables, |key, state| rankings.offer(key, &state, None))?;
+    let walk = tables
+        .sources
+        .walk(|key, state| rankings.offer(key, &state.head, None))?;
     let at = Instant::now();
     let elapsed = at.duration_since(before.at);
     let Sorted {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use limiter_common::{source::SourceKey, state::SourceState};
+use limiter_common::{source::SourceKey, state::Head};
 
 use crate::{kernel::monotonic_now, report::TopSource};
 
@@ -39,7 +39,7 @@ pub struct Counts {
 impl Counts {
     /// Of a source, in all.
     #[must_use]
-    pub fn of(state: &SourceState) -> Self {
+    pub fn of(state: &Head) -> Self {
         Self {
             packets: state.passed.saturating_add(state.dropped),
             dropped: state.dropped,
@@ -79,7 +79,7 @@ pub struct Sorted {
 
 impl Rankings {
     /// Ranks a source by its rates, and where those are equal or unknown by what it sent in all.
-    pub fn offer(&mut self, key: SourceKey, state: &SourceState, rates: Option<Counts>) {
+    pub fn offer(&mut self, key: SourceKey, state: &Head, rates: Option<Counts>) {
         let counts = Counts::of(state);
         let known = rates.unwrap_or_default();
         let entry = |rank| Ranked {
@@ -163,9 +163,9 @@ mod tests {
             address: Address { high: 0, low },
             length: 128,
         };
-        let state = SourceState {
+        let state = Head {
             passed,
-            ..SourceState::default()
+            ..Head::default()
         };
         rankings.offer(key, &state, rates);
     }

@@ -8,7 +8,7 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::pins::Detached;
+use crate::{changes::answer::OverrideShown, kernel::pins::Detached};
 
 /// Counts by name.
 pub type ByName = BTreeMap<String, u64>;
@@ -32,6 +32,14 @@ pub struct Status {
     pub limits: Vec<LimitStatus>,
     /// The source table.
     pub sources: SourcesStatus,
+    /// Files with prefixes.
+    pub lists: Vec<ListStatus>,
+    /// Overrides in force.
+    pub overrides: Vec<OverrideShown>,
+    /// Bans in force, by who made them.
+    pub bans: BanCounts,
+    /// Changes that could not be recorded.
+    pub audit_lost: u64,
 }
 
 /// The policy in force.
@@ -47,6 +55,34 @@ pub struct PolicyStatus {
     pub ipv4_prefix: u8,
     /// Leading bits that tell IPv6 sources apart.
     pub ipv6_prefix: u8,
+    /// Why the last reload failed; null if it did not. The policy before it is in force then.
+    pub last_reload_failure: Option<String>,
+}
+
+/// What became of a list file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListStatus {
+    /// The file.
+    pub file: String,
+    /// Prefixes in force.
+    pub prefixes: u64,
+    /// Lines that were skipped.
+    pub skipped: u64,
+    /// The first of them.
+    pub examples: Vec<String>,
+    /// Why its last content is not in force, but the one before; null where it is.
+    pub kept: Option<String>,
+}
+
+/// How many bans are in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BanCounts {
+    /// By operators.
+    pub operator: u64,
+    /// By limits, as of at most a few seconds ago.
+    pub limit: u64,
+    /// Prefixes of the policy's own lists.
+    pub policy: u64,
 }
 
 /// An interface.
@@ -105,10 +141,16 @@ pub struct LimitStatus {
     pub mode: String,
     /// Who shares a bucket.
     pub per: String,
-    /// Rate, as it was written.
+    /// The service it protects; null for all packets.
+    pub service: Option<String>,
+    /// Which packets.
+    pub packets: String,
+    /// How it decides.
+    pub algorithm: String,
+    /// Rate, as it was written; of windows and logs, how many in what time.
     pub rate: String,
-    /// Burst, as it was written.
-    pub burst: String,
+    /// Burst or queue, as it was written; null for windows and logs.
+    pub burst: Option<String>,
     /// It matched, and the packet passed everything.
     pub passed: u64,
     /// It was the reason for a drop.
@@ -164,6 +206,13 @@ pub struct TopSource {
     pub dropped_per_s: Option<u64>,
     /// Seconds since its last packet.
     pub last_seen_s: u64,
+}
+
+/// `GET /v1/policy`: the policy in force, a fact a line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PolicyLines {
+    /// The lines.
+    pub lines: Vec<String>,
 }
 
 /// `POST /v1/unload`.

@@ -4,8 +4,8 @@ use std::{net::SocketAddr, ops::RangeInclusive, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use axum::{
-    Json, Router,
-    extract::{Query, Request, State, rejection::QueryRejection},
+    Extension, Json, Router,
+    extract::{DefaultBodyLimit, Query, Request, State, rejection::QueryRejection},
     http::{
         StatusCode,
         header::{CONTENT_LENGTH, CONTENT_TYPE},
@@ -21,16 +21,22 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::Semaphore,
     time::timeout,
 };
 
+mod changes;
+
 use crate::{
+    audit::What,
+    control::Refused,
     daemon::Daemon,
     explain::{Explanation, Question},
     metrics,
+    peer::{self, Peer},
     report::{Failure, Status, Top, Unloaded},
 };
 
@@ -41,7 +47,7 @@ const CONNECTIONS: usize = 64;
 const HEADER_TIME: Duration = Duration::from_secs(2);
 /// For a connection, from first to last byte.
 const CONNECTION_TIME: Duration = Duration::from_secs(60);
-/// Bytes of a request's header, and of its content, which nobody reads.
+/// Bytes of a request's header, and of its content.
 const MOST_BYTES: usize = 64 << 10;
 /// Over how many milliseconds `/v1/top` measures rates.
 const INTERVALS: RangeInclusive<u64> = 100..=30_000;
@@ -53,10 +59,11 @@ pub async fn control(listener: UnixListener, daemon: Arc<Daemon>) {
         .route("/v1/explain", get(explain))
         .route("/v1/top", get(top))
         .route("/v1/unload", post(unload))
+        .merge(changes::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .with_state(daemon);
-    accept(listener, routes).await;
+    accept(listener, routes, |stream| peer::of(stream).ok()).await;
 }
 
 /// The metrics port.
@@ -94,17 +101,24 @@ impl MetricsPort {
             .fallback(not_found)
             .method_not_allowed_fallback(wrong_method)
             .with_state(daemon);
-        accept(self.0, routes).await;
+        accept(self.0, routes, |_| None).await;
     }
 }
 
-async fn accept<L: Listener>(mut listener: L, routes: Router) {
-    let routes = routes.layer(from_fn(refuse_much));
+async fn accept<L: Listener>(
+    mut listener: L,
+    routes: Router,
+    who: impl Fn(&L::Io) -> Option<Peer>,
+) {
+    let routes = routes
+        .layer(from_fn(refuse_much))
+        .layer(DefaultBodyLimit::max(MOST_BYTES));
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     // The semaphore is never closed.
     while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
         let (stream, _) = listener.accept().await;
-        let service = TowerToHyperService::new(routes.clone());
+        let asker = Asker(who(&stream));
+        let service = TowerToHyperService::new(routes.clone().layer(Extension(asker)));
         tokio::spawn(async move {
             let served = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -118,7 +132,7 @@ async fn accept<L: Listener>(mut listener: L, routes: Router) {
     }
 }
 
-/// Refuses a request that announces more content than anybody needs. What comes unannounced is not read.
+/// Refuses a request that announces more content than anybody needs.
 async fn refuse_much(request: Request, next: Next) -> Response {
     let announced = request.headers().get(CONTENT_LENGTH);
     let length = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
@@ -170,8 +184,18 @@ async fn top(
     ))
 }
 
-async fn unload(State(daemon): State<Arc<Daemon>>) -> Result<Json<Unloaded>, Failed> {
-    Ok(Json(daemon.unload().await?))
+async fn unload(
+    State(daemon): State<Arc<Daemon>>,
+    Extension(Asker(peer)): Extension<Asker>,
+) -> Result<Json<Unloaded>, Failed> {
+    let unloaded = daemon.unload().await?;
+    if let Some(peer) = peer {
+        let before = json!(unloaded.interfaces);
+        daemon
+            .control()
+            .record(&peer.who(), What::Unload, before, Value::Null, None);
+    }
+    Ok(Json(unloaded))
 }
 
 async fn scrape(State(daemon): State<Arc<Daemon>>) -> Result<Response, Failed> {
@@ -190,12 +214,21 @@ async fn wrong_method() -> Failed {
     )
 }
 
+/// Who is at the other end of a connection, where that can be told.
+#[derive(Clone, Copy, Debug)]
+struct Asker(Option<Peer>);
+
 /// An error as an answer.
 struct Failed(StatusCode, String);
 
 impl From<anyhow::Error> for Failed {
     fn from(error: anyhow::Error) -> Self {
-        Self(StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}"))
+        let status = if error.is::<Refused>() {
+            StatusCode::BAD_REQUEST
+        } else {
+            StatusCode::INTERNAL_SERVER_ERROR
+        };
+        Self(status, format!("{error:#}"))
     }
 }
 

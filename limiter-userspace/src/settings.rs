@@ -1,25 +1,14 @@
 //! Flags -> what the daemon is to do, as a pure value that has been checked.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
-use limiter_common::{
-    limits::MAX_INTERFACES,
-    needs::Need,
-    policy::{Limit, Policy, Unit},
-    source::Prefixes,
-    token_bucket::TokenBucket,
+use limiter_common::limits::MAX_INTERFACES;
+use limiter_policy::{
+    flags::{self, Flags},
+    spec::PolicySpec,
 };
 
-use crate::{
-    cli::{AttachMode, OnExit, RunArgs},
-    units::{BurstSpec, RateSpec},
-};
-
-const DEFAULT_IPV4_PREFIX: u8 = 32;
-const DEFAULT_IPV6_PREFIX: u8 = 64;
-const DEFAULT_MAX_SOURCES: u32 = 1 << 20;
-const DEFAULT_NEEDS_RATE: &str = "1000/s";
-const DEFAULT_NEEDS_BURST: &str = "2000";
+use crate::cli::{AttachMode, OnExit, RunArgs};
 
 /// The longest alternative name of an interface: `ALTIFNAMSIZ` without its terminating zero
 /// (`include/uapi/linux/if.h`).
@@ -28,12 +17,10 @@ const LONGEST_NAME: usize = 127;
 /// All that `limiter run` is told.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Interfaces, each once.
+    /// Interfaces, each once; none where the policy file names them.
     pub interfaces: Vec<String>,
-    /// What to enforce.
-    pub policy: PolicySpec,
-    /// Sources remembered.
-    pub capacity: u32,
+    /// Where the policy comes from.
+    pub policy: PolicySource,
     /// Where in the receive path.
     pub attach: AttachMode,
     /// Where to serve metrics.
@@ -42,26 +29,35 @@ pub struct Settings {
     pub socket_group: Option<String>,
     /// What becomes of enforcement at SIGTERM.
     pub on_exit: OnExit,
-    /// Whether to log rare events of the program.
-    pub kernel_log: bool,
 }
 
-/// A policy as people state it.
+/// Where the policy comes from.
 #[derive(Clone, Debug)]
-pub struct PolicySpec {
-    /// What each source may send.
-    pub rate: RateSpec,
-    /// How much it may save up.
-    pub burst: BurstSpec,
-    /// Leading bits that tell IPv4 sources apart.
-    pub ipv4_prefix: u8,
-    /// Leading bits that tell IPv6 sources apart.
-    pub ipv6_prefix: u8,
-    /// Whether to drop nothing.
-    pub monitor: bool,
-    needs: TokenBucket,
-    prefixes: Prefixes,
-    limit: Limit,
+pub enum PolicySource {
+    /// Flags.
+    Flags(Box<PolicySpec>),
+    /// A file.
+    File(PathBuf),
+}
+
+impl PolicySource {
+    /// The name in status.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Flags(_) => "flags".to_owned(),
+            Self::File(path) => path.display().to_string(),
+        }
+    }
+
+    /// The file, if it is one.
+    #[must_use]
+    pub fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::Flags(_) => None,
+            Self::File(path) => Some(path.clone()),
+        }
+    }
 }
 
 /// A flag that cannot be used as given: wrong usage, exit code 2.
@@ -87,31 +83,61 @@ impl Settings {
     ///
     /// Flags that contradict each other or are out of range, by name.
     pub fn new(mut args: RunArgs) -> Result<Self, UsageError> {
-        let interfaces = interfaces(std::mem::take(&mut args.iface))?;
-        let policy = PolicySpec::new(&args)?;
+        let names = std::mem::take(&mut args.iface);
+        let interfaces = if names.is_empty() && args.config.is_some() {
+            names
+        } else {
+            interfaces(names)?
+        };
+        let policy = policy(&args)?;
         let RunArgs {
-            max_sources,
             attach,
             metrics,
             socket_group,
             on_exit,
-            kernel_log,
             ..
         } = args;
         Ok(Self {
             interfaces,
             policy,
-            capacity: max_sources.unwrap_or(DEFAULT_MAX_SOURCES),
             attach,
             metrics,
             socket_group,
             on_exit,
-            kernel_log,
         })
     }
 }
 
-fn interfaces(names: Vec<String>) -> Result<Vec<String>, UsageError> {
+fn policy(args: &RunArgs) -> Result<PolicySource, UsageError> {
+    if let Some(file) = &args.config {
+        return match policy_flag(args) {
+            Some(flag) => usage(format!(
+                "{flag} and --config {}: the policy comes from flags or from a file; give one of them",
+                file.display()
+            )),
+            None => Ok(PolicySource::File(file.clone())),
+        };
+    }
+    let flags = Flags {
+        rate: args.rate.clone(),
+        burst: args.burst.clone(),
+        ipv4_prefix: args.ipv4_prefix,
+        ipv6_prefix: args.ipv6_prefix,
+        capacity: args.max_sources,
+        needs_rate: args.needs_rate.clone(),
+        needs_burst: args.needs_burst.clone(),
+        monitor: args.monitor,
+    };
+    let spec = flags::from_flags(flags).map_err(UsageError)?;
+    Ok(PolicySource::Flags(Box::new(spec)))
+}
+
+/// Checks the names of interfaces.
+///
+/// # Errors
+///
+/// Names that cannot be, or are given twice.
+pub fn interfaces(names: Vec<String>) -> Result<Vec<String>, UsageError> {
     if names.is_empty() {
         return usage(
             "--iface is missing: name the interface to protect, for example --iface eth0; `ip link` lists them",
@@ -142,95 +168,6 @@ fn interfaces(names: Vec<String>) -> Result<Vec<String>, UsageError> {
     Ok(names)
 }
 
-impl PolicySpec {
-    fn new(args: &RunArgs) -> Result<Self, UsageError> {
-        if let Some(file) = &args.config {
-            return match policy_flag(args) {
-                Some(flag) => usage(format!(
-                    "{flag} and --config {}: the policy comes from flags or from a file; give one of them",
-                    file.display()
-                )),
-                None => usage(format!(
-                    "--config {}: this version takes its policy from flags only; give --rate and --burst",
-                    file.display()
-                )),
-            };
-        }
-        let Some(rate) = args.rate.clone() else {
-            return usage(
-                "--rate is missing: say what each source may send, for example --rate 1000/s --burst 2000",
-            );
-        };
-        let Some(burst) = args.burst.clone() else {
-            return usage(format!(
-                "--burst is missing: say how much of --rate {rate} a source may save up, for example --burst {}",
-                match rate.unit {
-                    Unit::Packets => "2000",
-                    Unit::Bytes => "1MB",
-                }
-            ));
-        };
-        let ipv4_prefix = args.ipv4_prefix.unwrap_or(DEFAULT_IPV4_PREFIX);
-        let ipv6_prefix = args.ipv6_prefix.unwrap_or(DEFAULT_IPV6_PREFIX);
-        let Some(prefixes) = Prefixes::new(ipv4_prefix, ipv6_prefix) else {
-            return usage(format!(
-                "--ipv4-prefix {ipv4_prefix} --ipv6-prefix {ipv6_prefix}: 1 to 32 and 1 to 128"
-            ));
-        };
-        let limit = Limit {
-            bucket: bucket(("--rate", &rate), ("--burst", &burst))?,
-            unit: rate.unit as u64,
-        };
-        let needs_rate = args
-            .needs_rate
-            .clone()
-            .map_or_else(|| DEFAULT_NEEDS_RATE.parse(), Ok)
-            .map_err(UsageError)?;
-        let needs_burst = args
-            .needs_burst
-            .clone()
-            .map_or_else(|| DEFAULT_NEEDS_BURST.parse(), Ok)
-            .map_err(UsageError)?;
-        if needs_rate.unit != Unit::Packets {
-            return usage(format!(
-                "--needs-rate {needs_rate}: counts packets, for example 1000/s"
-            ));
-        }
-        let needs = bucket(
-            ("--needs-rate", &needs_rate),
-            ("--needs-burst", &needs_burst),
-        )?;
-        Ok(Self {
-            rate,
-            burst,
-            ipv4_prefix,
-            ipv6_prefix,
-            monitor: args.monitor,
-            needs,
-            prefixes,
-            limit,
-        })
-    }
-
-    /// The policy as the kernel holds it.
-    #[must_use]
-    pub fn compile(&self, generation: u32) -> Policy {
-        Policy {
-            generation,
-            monitor: self.monitor.into(),
-            prefixes: self.prefixes,
-            limit: self.limit,
-            need_ceilings: [self.needs; Need::COUNT],
-        }
-    }
-
-    /// `enforce` or `monitor`.
-    #[must_use]
-    pub const fn mode(&self) -> &'static str {
-        if self.monitor { "monitor" } else { "enforce" }
-    }
-}
-
 /// The first policy flag given, if any.
 fn policy_flag(args: &RunArgs) -> Option<&'static str> {
     let RunArgs {
@@ -248,7 +185,6 @@ fn policy_flag(args: &RunArgs) -> Option<&'static str> {
         metrics: _,
         socket_group: _,
         on_exit: _,
-        kernel_log: _,
     } = args;
     [
         (rate.is_some(), "--rate"),
@@ -262,29 +198,4 @@ fn policy_flag(args: &RunArgs) -> Option<&'static str> {
     ]
     .into_iter()
     .find_map(|(given, flag)| given.then_some(flag))
-}
-
-fn bucket(
-    (rate_flag, rate): (&str, &RateSpec),
-    (burst_flag, burst): (&str, &BurstSpec),
-) -> Result<TokenBucket, UsageError> {
-    match (rate.unit, burst.unit) {
-        (Unit::Bytes, Unit::Packets) => {
-            return usage(format!(
-                "{burst_flag} {burst}: {rate_flag} {rate} counts bytes, so write a burst in bytes, for example 1MB"
-            ));
-        }
-        (Unit::Packets, Unit::Bytes) => {
-            return usage(format!(
-                "{burst_flag} {burst}: {rate_flag} {rate} counts packets, so write a burst in packets, for example 2000"
-            ));
-        }
-        (Unit::Packets, Unit::Packets) | (Unit::Bytes, Unit::Bytes) => {}
-    }
-    match TokenBucket::new(rate.rate, burst.amount) {
-        Some(bucket) => Ok(bucket),
-        None => usage(format!(
-            "{rate_flag} {rate} {burst_flag} {burst}: not a bucket that can be counted"
-        )),
-    }
 }

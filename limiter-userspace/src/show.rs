@@ -1,11 +1,19 @@
 //! Reports as text, for people.
 
+pub mod audit;
+pub mod changes;
+mod table;
+
 use std::fmt::Write as _;
 
 use crate::{
+    changes::answer::OverrideShown,
     cli::Proto,
-    explain::Explanation,
-    report::{ByName, InterfaceStatus, Status, Top, TopSource, Unloaded},
+    explain::{Explanation, LimitExplanation},
+    report::{
+        BanCounts, ByName, InterfaceStatus, LimitStatus, ListStatus, Status, Top, TopSource,
+        Unloaded,
+    },
     units,
 };
 
@@ -24,6 +32,10 @@ pub fn status(status: &Status) -> String {
         interfaces,
         limits,
         sources,
+        lists,
+        overrides,
+        bans,
+        audit_lost,
     } = status;
     let mut out = String::new();
     let state = if *ready { "ready" } else { "NOT READY" };
@@ -44,19 +56,31 @@ pub fn status(status: &Status) -> String {
     for interface in interfaces {
         show_interface(&mut out, interface);
     }
+    if let Some(reason) = &policy.last_reload_failure {
+        line(
+            &mut out,
+            format_args!("  the last reload FAILED, the policy before it is in force: {reason}"),
+        );
+    }
     for limit in limits {
+        show_limit(&mut out, limit);
+    }
+    for list in lists {
+        show_list(&mut out, list);
+    }
+    for change in overrides {
+        show_override(&mut out, change);
+    }
+    let BanCounts {
+        operator,
+        limit,
+        policy,
+    } = bans;
+    if operator + limit + policy > 0 {
         line(
             &mut out,
             format_args!(
-                "limit {} ({}): {} burst {} per {}: {} passed, {} dropped, {} would drop",
-                limit.name,
-                limit.mode,
-                limit.rate,
-                limit.burst,
-                limit.per,
-                limit.passed,
-                limit.dropped,
-                limit.would_drop
+                "bans: {operator} by operators, {limit} by limits, {policy} in the policy"
             ),
         );
     }
@@ -76,7 +100,94 @@ pub fn status(status: &Status) -> String {
         ),
     );
     nonzero(&mut out, "  ", &sources.events);
+    if *audit_lost > 0 {
+        line(
+            &mut out,
+            format_args!("{audit_lost} changes could not be recorded in the audit log"),
+        );
+    }
     out
+}
+
+fn show_limit(out: &mut String, limit: &LimitStatus) {
+    let LimitStatus {
+        name,
+        mode,
+        per,
+        service,
+        packets,
+        algorithm,
+        rate,
+        burst,
+        passed,
+        dropped,
+        would_drop,
+    } = limit;
+    let burst = match burst {
+        Some(queue) if algorithm == "leaky-bucket" => format!(" queue {queue}"),
+        Some(burst) => format!(" burst {burst}"),
+        None => format!(" {algorithm}"),
+    };
+    let of = match service {
+        Some(service) => format!(" of {service}"),
+        None => String::new(),
+    };
+    let which = if packets == "any" {
+        String::new()
+    } else {
+        format!(", {packets}{of}")
+    };
+    let which = if which.is_empty() && !of.is_empty() {
+        of
+    } else {
+        which
+    };
+    line(
+        out,
+        format_args!(
+            "limit {name} ({mode}): {rate}{burst} per {per}{which}: {passed} passed, {dropped} dropped, {would_drop} would drop"
+        ),
+    );
+}
+
+fn show_list(out: &mut String, list: &ListStatus) {
+    let ListStatus {
+        file,
+        prefixes,
+        skipped,
+        examples,
+        kept,
+    } = list;
+    line(
+        out,
+        format_args!("list {file}: {prefixes} prefixes, {skipped} lines skipped"),
+    );
+    for example in examples.iter().take(3) {
+        line(out, format_args!("  skipped {example}"));
+    }
+    if let Some(reason) = kept {
+        line(out, format_args!("  stays as it was: {reason}"));
+    }
+}
+
+fn show_override(out: &mut String, change: &OverrideShown) {
+    let whom = match change.source {
+        Some(source) => format!(" for {source}"),
+        None => String::new(),
+    };
+    let terms: Vec<String> = [("rate", &change.rate), ("burst", &change.burst)]
+        .into_iter()
+        .filter_map(|(what, value)| Some(format!("{what} {}", value.as_ref()?)))
+        .collect();
+    line(
+        out,
+        format_args!(
+            "override of {}{whom}: {}, {} left",
+            change.limit,
+            terms.join(" "),
+            units::duration(change.remaining_s.saturating_mul(1000))
+        ),
+    );
 }
 
 fn show_interface(out: &mut String, interface: &InterfaceStatus) {
@@ -241,6 +352,12 @@ pub fn explanation(explanation: &Explanation) -> String {
         passed,
         dropped,
         last_seen_s,
+        classes,
+        listed,
+        banned_by,
+        ports_unknown,
+        banned_for_s,
+        precedence,
         limits,
     } = explanation;
     let mut out = String::new();
@@ -278,26 +395,79 @@ pub fn explanation(explanation: &Explanation) -> String {
             format_args!("  not in the table: its next packet starts with full buckets"),
         ),
     }
+    if !classes.is_empty() {
+        line(&mut out, format_args!("classes: {}", classes.join(", ")));
+    }
+    match (listed.as_str(), banned_for_s) {
+        ("banned", left) => {
+            let by = banned_by.as_deref().unwrap_or("nobody");
+            let left = match left {
+                Some(seconds) => {
+                    format!("for {} more", units::duration(seconds.saturating_mul(1000)))
+                }
+                None => "without end".to_owned(),
+            };
+            line(&mut out, format_args!("banned by {by}, {left}"));
+        }
+        ("allowed", _) => line(
+            &mut out,
+            format_args!("allowed: it passes before all limits"),
+        ),
+        _ => {}
+    }
     for limit in limits {
-        let next = match (limit.allowed, limit.retry_after_ms) {
-            (true, _) => "admits the packet now".to_owned(),
-            (false, Some(ms)) => format!("admits it in {}", units::duration(ms)),
-            (false, None) => "never admits it: it costs more than the burst".to_owned(),
-        };
-        let left = if limit.unit == "bytes" {
-            units::bytes(limit.tokens)
-        } else {
-            format!("{} {}", limit.tokens, limit.unit)
-        };
+        explain_limit(&mut out, limit);
+    }
+    if *ports_unknown && listed == "no" {
         line(
             &mut out,
-            format_args!(
-                "limit {} ({}): {} burst {}; {left} left, {next}",
-                limit.name, limit.mode, limit.rate, limit.burst
-            ),
+            format_args!("limits of services were not asked: name a port with --dport"),
         );
     }
+    line(&mut out, format_args!("order: {precedence}"));
     out
+}
+
+fn explain_limit(out: &mut String, limit: &LimitExplanation) {
+    if limit.exempt {
+        line(
+            out,
+            format_args!(
+                "limit {} ({}): does not apply to its classes",
+                limit.name, limit.mode
+            ),
+        );
+        return;
+    }
+    let next = match (limit.allowed, limit.retry_after_ms) {
+        (true, _) => "admits the packet now".to_owned(),
+        (false, Some(ms)) => format!("admits it in {}", units::duration(ms)),
+        (false, None) => "never admits it: it costs more than the burst".to_owned(),
+    };
+    let left = if limit.unit == "bytes" {
+        units::bytes(limit.tokens)
+    } else {
+        format!("{} {}", limit.tokens, limit.unit)
+    };
+    let terms = match &limit.burst {
+        Some(burst) => format!("{} burst {burst}", limit.rate),
+        None => format!("{} {}", limit.rate, limit.algorithm),
+    };
+    let class = match (&limit.class, limit.overridden_for_s) {
+        (Some(class), _) => format!(" for {class}"),
+        (None, Some(seconds)) => format!(
+            " overridden for {} more",
+            units::duration(seconds.saturating_mul(1000))
+        ),
+        (None, None) => String::new(),
+    };
+    line(
+        out,
+        format_args!(
+            "limit {} ({}): {terms}{class}; {left} left, {next}; shared by {}",
+            limit.name, limit.mode, limit.shared_by
+        ),
+    );
 }
 
 /// The packet that was asked about; ports that were not given are not named.

@@ -5,7 +5,7 @@ use std::thread;
 use anyhow::{Context as _, Result};
 use nix::sys::signal::{SigSet, Signal};
 use tokio::sync::mpsc;
-use tracing::{info, warn};
+use tracing::warn;
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Stop {
     Interrupt,
     /// SIGTERM.
     Terminate,
+    /// SIGHUP: not to stop, but to read the policy anew.
+    Hangup,
 }
 
 /// Signals that wait until somebody listens.
@@ -64,14 +66,12 @@ impl Signals {
         Ok(Self(receiver))
     }
 
-    /// Waits for a signal that ends the daemon.
+    /// Waits for a signal.
     pub async fn next(&mut self) -> Stop {
-        loop {
-            match self.0.recv().await {
-                Some(Signal::SIGINT) | None => return Stop::Interrupt,
-                Some(Signal::SIGTERM) => return Stop::Terminate,
-                Some(_) => info!("SIGHUP: the policy comes from flags, there is nothing to reload"),
-            }
+        match self.0.recv().await {
+            Some(Signal::SIGINT) | None => Stop::Interrupt,
+            Some(Signal::SIGTERM) => Stop::Terminate,
+            Some(_) => Stop::Hangup,
         }
     }
 }

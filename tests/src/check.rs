@@ -5,9 +5,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use limiter_common::{
-    judge::SLOT, needs::Need, policy::Policy, source::SourceKey, state::SourceState,
-};
+use limiter_common::{needs::Need, source::SourceKey};
+use limiter_policy::host::SourceCopy;
 
 use crate::{
     counted::{Counted, difference, since},
@@ -15,8 +14,8 @@ use crate::{
     kernel::{Kernel, SHORTEST, Shape, least_capacity},
     model::Model,
     packets::Row,
-    policies::{self, monitored, per_hour},
-    world::{Action, BEGIN, World, ordinary_source},
+    policies::{self, Rules, monitored, per_hour},
+    world::{Action, BEGIN, World, ordinary_source, slot_of},
 };
 
 /// What became of a packet.
@@ -27,7 +26,7 @@ pub struct Observed {
     /// What it added to the counters.
     pub counted: Counted,
     /// All sources afterwards.
-    pub sources: BTreeMap<SourceKey, SourceState>,
+    pub sources: BTreeMap<SourceKey, SourceCopy>,
     /// Buckets of the host's own needs afterwards.
     pub needs: [u64; Need::COUNT],
 }
@@ -54,25 +53,22 @@ pub fn with_kernel<T>(test: impl FnOnce(&mut Kernel) -> T) -> T {
     test(kernel.get_or_insert_with(|| Kernel::load(shape(), &enforcing())))
 }
 
-/// Runs a test under a policy on the host and in the kernel; it is told where it is.
-pub fn in_both_worlds(policy: &Policy, test: impl Fn(&str, &mut dyn World)) {
-    test("host", &mut Model::new(policy));
+/// Runs a test under rules on the host and in the kernel; it is told where it is.
+pub fn in_both_worlds(rules: &Rules, test: impl Fn(&str, &mut dyn World)) {
+    test("host", &mut Model::new(rules));
     with_kernel(|kernel| {
-        kernel.reset(policy);
+        kernel.reset(rules);
         test("kernel", kernel);
     });
 }
 
-/// A small table, which is quickly looked through, and yet far from full.
+/// A small table, which is quickly looked through, and yet far from full, with room for the limits of any test.
 fn shape() -> Shape {
-    Shape {
-        capacity: 2 * least_capacity(),
-        ..Shape::default()
-    }
+    Shape::of_sources(2 * least_capacity()).with_slots(21)
 }
 
 /// One packet an hour, and none saved up: a bucket is full or empty.
-fn enforcing() -> Policy {
+fn enforcing() -> Rules {
     policies::packets(per_hour(1), 1)
 }
 
@@ -99,15 +95,15 @@ pub fn check(rows: &[Row]) {
 
 /// What is wrong in either world, or between them, if anything.
 fn check_row(kernel: &mut Kernel, row: &Row, situation: Situation) -> Option<String> {
-    let policy = if situation.monitored {
+    let rules = if situation.monitored {
         monitored(enforcing())
     } else {
         enforcing()
     };
-    let on_host = observe(&mut Model::new(&policy), &policy, row, situation);
+    let on_host = observe(&mut Model::new(&rules), &rules, row, situation);
     let mut faults = faults("host", row, situation, &on_host);
     if row.bytes.len() >= SHORTEST {
-        let in_kernel = observe(kernel, &policy, row, situation);
+        let in_kernel = observe(kernel, &rules, row, situation);
         faults.extend(self::faults("kernel", row, situation, &in_kernel));
         if faults.is_empty() && on_host != in_kernel {
             faults.push(format!("host: {on_host:?}"));
@@ -125,7 +121,7 @@ fn check_row(kernel: &mut Kernel, row: &Row, situation: Situation) -> Option<Str
     ))
 }
 
-fn observe<W: World>(world: &mut W, policy: &Policy, row: &Row, situation: Situation) -> Observed {
+fn observe<W: World>(world: &mut W, rules: &Rules, row: &Row, situation: Situation) -> Observed {
     // Enforcing at first: otherwise nothing would tell when the bucket is empty.
     world.reset(&enforcing());
     if situation.drained
@@ -133,7 +129,7 @@ fn observe<W: World>(world: &mut W, policy: &Policy, row: &Row, situation: Situa
     {
         world.drain(source);
     }
-    world.set_policy(policy);
+    world.set_policy(rules);
     Observed::of(world, |world| world.judge(&row.bytes))
 }
 
@@ -160,9 +156,9 @@ fn faults(place: &str, row: &Row, situation: Situation, observed: &Observed) -> 
     if !as_it_should {
         faults.push(format!("{pays:?} expected in the table, {held:?} found"));
     }
-    let bucket = enforcing().limit.bucket;
-    for (key, state) in sources {
-        let tokens = bucket.tokens(state.buckets[SLOT], BEGIN);
+    let meter = enforcing().meter();
+    for (key, source) in sources {
+        let tokens = meter.tokens(slot_of(Some(source), 0).word, BEGIN);
         if tokens != 0 {
             faults.push(format!("{key} has {tokens} tokens left"));
         }

@@ -7,7 +7,7 @@ use limiter_common::{
     needs::Need,
 };
 
-/// Counters that are not zero, by name: `dropped.limit`, `odd.one_tag`.
+/// Counters that are not zero, by name: `dropped.limit`, `odd.one_tag`, `limits.0.passed`.
 pub type Counted = BTreeMap<String, u64>;
 
 /// What was counted, by name.
@@ -18,24 +18,13 @@ pub fn named(counters: &Counters) -> Counted {
         passed,
         dropped,
         would_drop,
-        limit,
+        limits,
         needs_passed,
         needs_exceeded,
         odd,
         table,
     } = counters;
-    let LimitCounters {
-        passed: limit_passed,
-        dropped: limit_dropped,
-        would_drop: limit_would_drop,
-    } = limit;
-    let single = [
-        ("seen", seen),
-        ("passed", passed),
-        ("limit.passed", limit_passed),
-        ("limit.dropped", limit_dropped),
-        ("limit.would_drop", limit_would_drop),
-    ];
+    let single = [("seen", seen), ("passed", passed)];
     let mut all: Counted = single.map(|(name, n)| (name.to_owned(), *n)).into();
     let mut each = |group: &str, names: &[&str], values: &[u64]| {
         for (name, n) in names.iter().zip(values) {
@@ -48,6 +37,16 @@ pub fn named(counters: &Counters) -> Counted {
     each("needs_exceeded", &Need::ALL.map(Need::name), needs_exceeded);
     each("odd", &Odd::ALL.map(Odd::name), odd);
     each("table", &Table::ALL.map(Table::name), table);
+    for (number, limit) in limits.iter().enumerate() {
+        let LimitCounters {
+            passed,
+            dropped,
+            would_drop,
+        } = limit;
+        let names = ["passed", "dropped", "would_drop"];
+        let counts = [*passed, *dropped, *would_drop];
+        each(&format!("limits.{number}"), &names, &counts);
+    }
     all.retain(|_, n| *n != 0);
     all
 }

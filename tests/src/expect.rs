@@ -57,18 +57,23 @@ pub fn expected(row: &Row, situation: Situation) -> (Action, Counted) {
     }
     let reason = match row.outcome {
         Outcome::Charged(_) if !drained => {
-            count("limit.passed");
+            count("limits.0.passed");
             None
         }
-        Outcome::Charged(_) => {
+        // A malformed packet that its source can pay for is none that the limit has let through.
+        Outcome::ChargedMalformed(_) if !drained => Some(Reason::Malformed),
+        Outcome::Charged(_) | Outcome::ChargedMalformed(_) => {
             count(if monitored {
-                "limit.would_drop"
+                "limits.0.would_drop"
             } else {
-                "limit.dropped"
+                "limits.0.dropped"
             });
-            Some(Reason::Limit)
+            Some(if matches!(row.outcome, Outcome::Charged(_)) {
+                Reason::Limit
+            } else {
+                Reason::Malformed
+            })
         }
-        Outcome::ChargedMalformed(_) => Some(Reason::Malformed),
         Outcome::Dropped(reason) => Some(reason),
         Outcome::Need(need) => {
             count(&format!("needs_passed.{}", need.name()));

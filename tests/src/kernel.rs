@@ -3,43 +3,59 @@
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use aya::{
-    maps::{Array, HashMap, Map, MapData, MapInfo, PerCpuArray, PerCpuValues},
+    Ebpf,
+    maps::MapInfo,
     programs::{ProgramError, TestRun as _, TestRunOptions, Xdp, XdpMode},
 };
 use limiter_common::{
-    counters::Counters, limits::MIN_SOURCES_PER_CPU, needs::Need, policy::Policy,
-    source::SourceKey, state::SourceState,
+    counters::Counters,
+    judge::LogKey,
+    limits::{MIN_SOURCES_PER_CPU, SHARED_SLOTS},
+    meter::MeterLog,
+    needs::Need,
+    source::SourceKey,
+    standing::Ban,
+    state::Slot,
 };
 use limiter_lab::Namespace;
+use limiter_policy::{compile::Compiled, host::SourceCopy, identities::Identities};
 use limiter_userspace::kernel::{
+    apply::Enforcer,
     bpffs::PinDir,
-    load::{self, Loaded, Options, PROGRAM},
+    load::{self, Loaded, Options, PROGRAM, Room},
+    monotonic_now,
     preflight::possible_cpus,
-    tables::NeedWords,
+    sources,
+    tables::Tables,
 };
 
-use crate::world::{Action, BEGIN, World};
+use crate::{
+    model::compiled,
+    policies::Rules,
+    world::{Action, BEGIN, World, shortened},
+};
 
 /// The kernel takes no shorter frame in a test run (`bpf_prog_test_run_xdp`, 6.18).
 pub const SHORTEST: usize = 14;
 
 /// The program, loaded and not attached.
 pub struct Kernel {
-    loaded: Loaded,
-    maps: Maps,
+    instances: Vec<Ebpf>,
+    tables: Arc<Tables>,
+    /// None only while the tables are cleared.
+    enforcer: Option<Enforcer>,
+    identities: Identities,
+    slots: u32,
+    /// Where the clock stands; `None` if it runs.
+    time: Option<u64>,
     aside: Option<Namespace>,
-}
-
-/// Handles of our own to the maps, to begin afresh without loading again.
-struct Maps {
-    policy: Array<MapData, Policy>,
-    counters: PerCpuArray<MapData, Counters>,
-    needs: Array<MapData, NeedWords>,
-    sources: HashMap<MapData, SourceKey, SourceState>,
 }
 
 /// How to load the program.
@@ -47,19 +63,39 @@ struct Maps {
 pub struct Shape {
     /// Instances.
     pub interfaces: u32,
-    /// Sources that the table holds.
-    pub capacity: u32,
+    /// Room in the tables.
+    pub room: Room,
     /// Whether the tests set the time.
     pub test_clock: bool,
 }
 
 impl Default for Shape {
     fn default() -> Self {
+        Self::of_sources(8 * least_capacity())
+    }
+}
+
+impl Shape {
+    /// Room for so many sources, and one limit for each.
+    #[must_use]
+    pub fn of_sources(sources: u32) -> Self {
         Self {
             interfaces: 1,
-            capacity: 8 * least_capacity(),
+            room: Room {
+                sources,
+                slots: 1,
+                logs: least_capacity(),
+                bans: 1024,
+            },
             test_clock: true,
         }
+    }
+
+    /// The same with room for so many limits per source.
+    #[must_use]
+    pub fn with_slots(mut self, slots: u32) -> Self {
+        self.room.slots = slots;
+        self
     }
 }
 
@@ -73,49 +109,102 @@ pub fn least_capacity() -> u32 {
 impl Kernel {
     /// Loads the program; its clock is set by [`World::set_time`] and stands still meanwhile.
     #[must_use]
-    pub fn frozen(policy: &Policy) -> Self {
-        Self::load(Shape::default(), policy)
+    pub fn frozen(rules: &Rules) -> Self {
+        Self::load(Shape::default(), rules)
     }
 
     /// Loads the program as the daemon does, on the real clock.
     #[must_use]
-    pub fn running(policy: &Policy) -> Self {
+    pub fn running(rules: &Rules) -> Self {
         let shape = Shape {
             test_clock: false,
             ..Shape::default()
         };
-        Self::load(shape, policy)
+        Self::load(shape, rules)
     }
 
     /// Loads the program.
     #[must_use]
-    pub fn load(shape: Shape, policy: &Policy) -> Self {
+    pub fn load(shape: Shape, rules: &Rules) -> Self {
         limiter_lab::require_root().unwrap_or_else(|error| panic!("{error:#}"));
         let Shape {
             interfaces,
-            capacity,
+            room,
             test_clock,
         } = shape;
         let options = Options {
             interfaces,
-            capacity,
-            kernel_log: false,
+            room,
             test_clock,
         };
         // Only loading needs it.
         let pins = PinDir::take(&pin_dir()).unwrap_or_else(|error| panic!("{error:#}"));
-        let loaded = load::load(options, policy, &pins).unwrap_or_else(|error| panic!("{error:#}"));
+        let loaded = load::load(options, &pins).unwrap_or_else(|error| panic!("{error:#}"));
         drop(pins);
-        let maps = Maps::of(xdp(&loaded, 0));
+        let Loaded { instances, tables } = loaded;
+        let tables = Arc::new(tables);
         let mut kernel = Self {
-            loaded,
-            maps,
+            instances,
+            enforcer: Some(Enforcer::new(Arc::clone(&tables))),
+            tables,
+            identities: Identities::default(),
+            slots: room.slots,
+            time: None,
             aside: None,
         };
         if test_clock {
             kernel.set_time(BEGIN);
         }
+        kernel.set_policy(rules);
         kernel
+    }
+
+    /// What keeps the maps as the policy says.
+    #[must_use]
+    pub fn enforcer(&self) -> &Enforcer {
+        self.enforcer.as_ref().expect("an enforcer")
+    }
+
+    /// Compiles rules, for [`Enforcer::apply`].
+    pub fn compile(&mut self, rules: &Rules) -> Compiled {
+        let now = self.time.unwrap_or_else(monotonic_now);
+        let compiled = compiled(rules, &mut self.identities, now);
+        assert!(
+            compiled.slots() <= self.slots,
+            "the table has too few slots"
+        );
+        compiled
+    }
+
+    /// Clears what verdicts have left, but not the policy.
+    fn clear(&mut self) {
+        // Whoever enforced the policy before holds on to the tables, and knows what was in force.
+        self.enforcer = None;
+        let tables = Arc::get_mut(&mut self.tables).expect("nobody else has the tables");
+        let cpus = possible_cpus().expect("the number of CPUs");
+        for interface in (0..).take(self.instances.len()) {
+            tables.clear_counters(interface, cpus).expect("no counts");
+            tables.set_needs(interface, &[0; Need::COUNT]).expect("set");
+        }
+        let mut known = Vec::new();
+        tables
+            .sources
+            .walk_all(|key, _| known.push(key))
+            .expect("read the source table");
+        for key in known {
+            tables.sources.remove(&key).expect("forget a source");
+        }
+        let shared: Vec<u32> = (0..SHARED_SLOTS).collect();
+        let zeros = vec![Slot::default(); shared.len()];
+        tables.shared.set_all(&shared, &zeros).expect("no state");
+        for (key, _) in tables.logs.entries().expect("read the logs") {
+            tables.logs.remove(&key).expect("forget a log");
+        }
+        for (key, _) in tables.bans.entries().expect("read the bans") {
+            tables.bans.remove(&key).expect("forget a ban");
+        }
+        self.enforcer = Some(Enforcer::new(Arc::clone(&self.tables)));
+        self.identities = Identities::default();
     }
 
     /// Attaches the program to an interface by which no packet ever comes, so that [`Kernel::flood`] starts at once.
@@ -125,7 +214,7 @@ impl Kernel {
     /// program stays there for being attached.
     pub fn attach_aside(&mut self) {
         let namespace = Namespace::create("test", "aside").expect("make a network namespace");
-        let instance = &mut self.loaded.instances[0];
+        let instance = &mut self.instances[0];
         let attached = namespace.run(|| Ok(load::program(instance)?.attach("lo", XdpMode::Skb)?));
         attached.expect("attach to the loopback interface of a namespace");
         self.aside = Some(namespace);
@@ -134,7 +223,9 @@ impl Kernel {
     /// The program of an interface.
     #[must_use]
     pub fn program(&self, interface: u32) -> &Xdp {
-        xdp(&self.loaded, interface)
+        let program = self.instances[interface as usize].program(PROGRAM);
+        let program = program.unwrap_or_else(|| panic!("the object has no program {PROGRAM}"));
+        program.try_into().expect("the program is XDP")
     }
 
     /// Judges a frame, as [`World::judge`] does, on whichever CPU this is.
@@ -198,33 +289,50 @@ impl Kernel {
         }
     }
 
+    /// The sliding logs.
+    #[must_use]
+    pub fn logs(&self) -> Vec<(LogKey, MeterLog)> {
+        self.tables.logs.entries().expect("read the logs")
+    }
+
+    /// Writes the time that a load with the test clock takes from a map.
+    pub fn set_clock(&self, nanos: u64) {
+        let clock = &self.tables.clock;
+        clock.set(&0, &nanos).expect("set the test clock");
+    }
+
     /// What was counted on an interface.
     #[must_use]
     pub fn counters_of(&self, interface: u32) -> Counters {
-        let tables = &self.loaded.tables;
-        tables
+        self.tables
             .counters(interface)
             .unwrap_or_else(|error| panic!("{error:#}"))
     }
 }
 
 impl World for Kernel {
-    fn reset(&mut self, policy: &Policy) {
-        let interfaces = self.loaded.instances.len();
-        self.maps
-            .clear(u32::try_from(interfaces).expect("few interfaces"));
-        self.set_policy(policy);
-        self.set_time(BEGIN);
+    fn reset(&mut self, rules: &Rules) {
+        self.clear();
+        if self.time.is_some() {
+            self.set_time(BEGIN);
+        }
+        self.set_policy(rules);
     }
 
-    fn set_policy(&mut self, policy: &Policy) {
-        let map = &mut self.maps.policy;
-        map.set(0, policy, 0).expect("set the policy");
+    fn set_policy(&mut self, rules: &Rules) {
+        let compiled = self.compile(rules);
+        self.enforcer()
+            .apply(compiled, rules.spec.monitor)
+            .unwrap_or_else(|error| panic!("{error:#}"));
+    }
+
+    fn set_monitor(&mut self, monitor: bool) {
+        self.enforcer().set_monitor(monitor);
     }
 
     fn set_time(&mut self, nanos: u64) {
-        let clock = &mut self.loaded.tables.clock;
-        clock.set(0, nanos, 0).expect("set the test clock");
+        self.time = Some(nanos);
+        self.set_clock(nanos);
     }
 
     fn judge(&mut self, frame: &[u8]) -> Action {
@@ -235,30 +343,48 @@ impl World for Kernel {
         self.counters_of(0)
     }
 
-    fn source(&self, key: &SourceKey) -> Option<SourceState> {
-        let tables = &self.loaded.tables;
-        tables
-            .source(key)
+    fn source(&self, key: &SourceKey) -> Option<SourceCopy> {
+        let source = self.tables.sources.get(key);
+        source
             .unwrap_or_else(|error| panic!("{error:#}"))
+            .map(copied)
     }
 
-    fn sources(&self) -> BTreeMap<SourceKey, SourceState> {
-        let entries = self.maps.sources.iter();
-        entries
-            .collect::<Result<_, _>>()
-            .expect("read the source table")
+    fn sources(&self) -> BTreeMap<SourceKey, SourceCopy> {
+        let mut found = BTreeMap::new();
+        self.tables
+            .sources
+            .walk_all(|key, source| {
+                found.insert(key, copied(source));
+            })
+            .unwrap_or_else(|error| panic!("{error:#}"));
+        found
+    }
+
+    fn shared(&self, slot: u32) -> Slot {
+        let state = self.tables.shared.get(&slot).expect("read the table");
+        state.expect("a slot")
+    }
+
+    fn bans(&self) -> BTreeMap<SourceKey, Ban> {
+        let bans = self.tables.bans.entries().expect("read the bans");
+        bans.into_iter().collect()
     }
 
     fn needs(&self) -> [u64; Need::COUNT] {
-        let tables = &self.loaded.tables;
-        tables.needs(0).unwrap_or_else(|error| panic!("{error:#}"))
+        self.tables
+            .needs(0)
+            .unwrap_or_else(|error| panic!("{error:#}"))
+    }
+
+    fn compiled(&self) -> Compiled {
+        let (compiled, _) = self.enforcer().in_force().expect("a policy");
+        Compiled::clone(&compiled)
     }
 }
 
-fn xdp(loaded: &Loaded, interface: u32) -> &Xdp {
-    let program = loaded.instances[interface as usize].program(PROGRAM);
-    let program = program.unwrap_or_else(|| panic!("the object has no program {PROGRAM}"));
-    program.try_into().expect("the program is XDP")
+fn copied(sources::SourceCopy { head, slots }: sources::SourceCopy) -> SourceCopy {
+    shortened(SourceCopy { head, slots })
 }
 
 /// A directory of our own on the BPF file system, which takes no dots in names.
@@ -269,35 +395,6 @@ fn pin_dir() -> PathBuf {
     PathBuf::from(format!("/sys/fs/bpf/limiter_test_{process}_{number}"))
 }
 
-impl Maps {
-    fn of(program: &Xdp) -> Self {
-        Self {
-            policy: open(program, "POLICY").try_into().expect("an array"),
-            counters: open(program, "COUNTERS").try_into().expect("per CPU"),
-            needs: open(program, "NEEDS").try_into().expect("an array"),
-            sources: open(program, "SOURCES").try_into().expect("a hash map"),
-        }
-    }
-
-    fn clear(&mut self, interfaces: u32) {
-        let keys: Vec<_> = self.sources.keys().collect();
-        for key in keys {
-            let key = key.expect("read the source table");
-            self.sources.remove(&key).expect("forget a source");
-        }
-        let cpus = possible_cpus().expect("the number of CPUs");
-        for interface in 0..interfaces {
-            let none = PerCpuValues::try_from(vec![Counters::default(); cpus]);
-            self.counters
-                .set(interface, none.expect("one for each CPU"), 0)
-                .expect("clear the counters");
-            self.needs
-                .set(interface, [0; Need::COUNT], 0)
-                .expect("clear the buckets of needs");
-        }
-    }
-}
-
 /// The id of the map of that name that a program uses.
 #[must_use]
 pub fn map_id(program: &Xdp, name: &str) -> u32 {
@@ -306,9 +403,4 @@ pub fn map_id(program: &Xdp, name: &str) -> u32 {
     ids.into_iter()
         .find(|id| MapInfo::from_id(*id).is_ok_and(|map| map.name_as_str() == Some(name)))
         .unwrap_or_else(|| panic!("the program uses no map {name}"))
-}
-
-fn open(program: &Xdp, name: &str) -> Map {
-    let data = MapData::from_id(map_id(program, name)).expect("open a map by its id");
-    Map::from_map_data(data).expect("a map that aya knows")
 }

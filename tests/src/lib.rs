@@ -14,5 +14,6 @@ pub mod model;
 pub mod mutate;
 pub mod packets;
 pub mod policies;
+pub mod senders;
 pub mod world;
 pub mod xlated;

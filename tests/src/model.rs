@@ -1,136 +1,127 @@
 //! The host's world: what the kernel runs, on plain memory.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, btree_map::Entry},
-};
+use std::collections::BTreeMap;
 
 use limiter_common::{
-    counters::{Counters, Table},
-    frame::SliceFrame,
-    judge::{NotInserted, Tables, Verdict, judge},
-    needs::Need,
-    parse::parse,
-    policy::Policy,
-    source::SourceKey,
-    state::SourceState,
+    counters::Counters, judge::Verdict, needs::Need, source::SourceKey, standing::Ban, state::Slot,
     word::Word,
 };
+use limiter_policy::{
+    compile::{Compiled, compile},
+    host::{HostTables, SourceCopy},
+    identities::Identities,
+};
 
-use crate::world::{Action, BEGIN, World};
+use crate::{
+    policies::Rules,
+    world::{Action, BEGIN, World, shortened},
+};
 
-/// `parse` and `judge` with a table that never forgets.
+/// The tables of the host, which never forget a source.
 pub struct Model {
-    policy: Policy,
-    memory: Memory,
-    counters: Counters,
-}
-
-/// The state that verdicts change.
-#[derive(Default)]
-struct Memory {
-    time: u64,
-    /// Leaked: a state is lent out while others are entered, and a test has few sources.
-    sources: RefCell<BTreeMap<SourceKey, &'static SourceState<Word>>>,
-    needs: [Word; Need::COUNT],
+    tables: HostTables,
+    identities: Identities,
+    monitor: bool,
 }
 
 impl Model {
     /// A world that has seen nothing.
     #[must_use]
-    pub fn new(policy: &Policy) -> Self {
+    pub fn new(rules: &Rules) -> Self {
+        let mut identities = Identities::default();
+        let compiled = compiled(rules, &mut identities, BEGIN);
+        let mut tables = HostTables::new(compiled);
+        tables.set_time(BEGIN);
         Self {
-            policy: *policy,
-            memory: Memory {
-                time: BEGIN,
-                ..Memory::default()
-            },
-            counters: Counters::default(),
+            tables,
+            identities,
+            monitor: rules.spec.monitor,
         }
     }
 
-    /// Where the clock stands.
+    /// The tables.
     #[must_use]
-    pub fn time(&self) -> u64 {
-        self.memory.time
+    pub fn tables(&self) -> &HostTables {
+        &self.tables
+    }
+
+    /// Bounds the bans that limits make.
+    pub fn set_ban_capacity(&mut self, capacity: usize) {
+        self.tables.set_ban_capacity(capacity);
     }
 
     /// Judges a frame as [`World::judge`] does, and says why.
     pub fn verdict(&mut self, frame: &[u8]) -> Verdict {
-        let frame = SliceFrame(frame);
-        judge(
-            &frame,
-            &parse(&frame),
-            &self.memory,
-            &self.policy,
-            &mut self.counters,
-        )
+        self.tables.judge_frame(frame)
     }
 }
 
+/// Compiles rules that are in order.
+pub fn compiled(rules: &Rules, identities: &mut Identities, now: u64) -> Compiled {
+    let Rules {
+        spec,
+        prefixes,
+        changes,
+    } = rules;
+    compile(spec, prefixes, changes, identities, now)
+        .unwrap_or_else(|error| panic!("{error:?}\n{rules:#?}"))
+}
+
 impl World for Model {
-    fn reset(&mut self, policy: &Policy) {
-        *self = Self::new(policy);
+    fn reset(&mut self, rules: &Rules) {
+        *self = Self::new(rules);
     }
 
-    fn set_policy(&mut self, policy: &Policy) {
-        self.policy = *policy;
+    fn set_policy(&mut self, rules: &Rules) {
+        let compiled = compiled(rules, &mut self.identities, self.tables.time());
+        self.tables.replace(compiled);
+        self.monitor = rules.spec.monitor;
+    }
+
+    fn set_monitor(&mut self, monitor: bool) {
+        self.tables.set_monitor(monitor);
+        self.monitor = monitor;
     }
 
     fn set_time(&mut self, nanos: u64) {
-        self.memory.time = nanos;
+        self.tables.set_time(nanos);
     }
 
     fn judge(&mut self, frame: &[u8]) -> Action {
         match self.verdict(frame) {
-            Verdict::Drop(_) if self.policy.monitor == 0 => Action::Drop,
+            Verdict::Drop(_) if !self.monitor => Action::Drop,
             Verdict::Drop(_) | Verdict::Pass => Action::Pass,
         }
     }
 
     fn counters(&self) -> Counters {
-        self.counters
+        *self.tables.counters()
     }
 
-    fn source(&self, key: &SourceKey) -> Option<SourceState> {
-        self.memory.source(key).map(SourceState::snapshot)
+    fn source(&self, key: &SourceKey) -> Option<SourceCopy> {
+        self.tables.source_copy(key).map(shortened)
     }
 
-    fn sources(&self) -> BTreeMap<SourceKey, SourceState> {
-        let entries = self.memory.sources.borrow();
-        entries
-            .iter()
-            .map(|(key, state)| (*key, state.snapshot()))
+    fn sources(&self) -> BTreeMap<SourceKey, SourceCopy> {
+        let keys = self.tables.source_keys().into_iter();
+        keys.filter_map(|key| Some((key, self.source(&key)?)))
             .collect()
     }
 
+    fn shared(&self, slot: u32) -> Slot {
+        self.tables.shared_copy(slot).expect("a slot")
+    }
+
+    fn bans(&self) -> BTreeMap<SourceKey, Ban> {
+        self.tables.bans()
+    }
+
     fn needs(&self) -> [u64; Need::COUNT] {
-        self.memory.needs.each_ref().map(Word::load)
-    }
-}
-
-impl Tables for Memory {
-    fn now(&self) -> u64 {
-        self.time
+        use limiter_common::judge::Tables as _;
+        Need::ALL.map(|need| self.tables.need(need).map_or(0, Word::load))
     }
 
-    fn source(&self, key: &SourceKey) -> Option<&SourceState<Word>> {
-        self.sources.borrow().get(key).copied()
+    fn compiled(&self) -> Compiled {
+        self.tables.compiled().clone()
     }
-
-    fn insert(&self, key: &SourceKey, state: &SourceState) -> Result<(), NotInserted> {
-        match self.sources.borrow_mut().entry(*key) {
-            Entry::Occupied(_) => Err(NotInserted::Exists),
-            Entry::Vacant(entry) => {
-                entry.insert(Box::leak(Box::new((*state).into())));
-                Ok(())
-            }
-        }
-    }
-
-    fn need(&self, need: Need) -> Option<&Word> {
-        self.needs.get(need as usize)
-    }
-
-    fn rare(&self, _event: Table, _count: u64) {}
 }

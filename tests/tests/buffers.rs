@@ -6,10 +6,9 @@ use integration_tests::{
     kernel::{Kernel, SHORTEST},
     model::Model,
     packets::{Outcome, Row, all},
-    policies::{self, per_hour},
-    world::{Action, World},
+    policies::{self, Rules, per_hour},
+    world::{Action, World, slot_of},
 };
-use limiter_common::{judge::SLOT, policy::Policy};
 
 /// A first buffer that is not the longest possible is left to chance in frames longer than this.
 const EVERY_SPLIT: usize = 300;
@@ -17,17 +16,17 @@ const EVERY_SPLIT: usize = 300;
 /// Cutting a frame into two buffers anywhere changes nothing.
 #[test]
 fn case_21_where_the_first_buffer_ends_changes_nothing() {
-    let policy = policies::packets(per_hour(1), 1);
+    let rules = policies::packets(per_hour(1), 1);
     with_kernel(|kernel| {
         for row in all() {
             let length = row.bytes.len();
             if length <= SHORTEST || length > EVERY_SPLIT {
                 continue;
             }
-            kernel.reset(&policy);
+            kernel.reset(&rules);
             let whole = Observed::of(kernel, |kernel| kernel.judge(&row.bytes));
             for linear in SHORTEST..length {
-                kernel.reset(&policy);
+                kernel.reset(&rules);
                 let split = Observed::of(kernel, |kernel| judge_split(kernel, &row, linear));
                 assert_eq!(
                     split,
@@ -53,7 +52,7 @@ fn judge_split(kernel: &Kernel, row: &Row, linear: usize) -> Action {
 #[test]
 fn case_21_every_byte_of_a_frame_costs_a_token() {
     const BURST: u64 = 100_000;
-    let policy = policies::bytes(per_hour(1), BURST);
+    let rules = policies::bytes(per_hour(1), BURST);
     let mut lengths = Vec::new();
     with_kernel(|kernel| {
         for row in all() {
@@ -61,18 +60,18 @@ fn case_21_every_byte_of_a_frame_costs_a_token() {
                 continue;
             }
             let length = row.bytes.len();
-            let mut model = Model::new(&policy);
+            let mut model = Model::new(&rules);
             model.judge(&row.bytes);
             assert_eq!(
-                tokens(&model, &policy),
+                tokens(&model, &rules),
                 BURST - length as u64,
                 "{}: host",
                 row.name
             );
-            kernel.reset(&policy);
+            kernel.reset(&rules);
             kernel.judge(&row.bytes);
             assert_eq!(
-                tokens(kernel, &policy),
+                tokens(kernel, &rules),
                 BURST - length as u64,
                 "{}: kernel",
                 row.name
@@ -89,8 +88,8 @@ fn case_21_every_byte_of_a_frame_costs_a_token() {
 }
 
 /// Tokens left to the only source there is.
-fn tokens(world: &impl World, policy: &Policy) -> u64 {
-    let (_, state) = world.sources().pop_first().expect("a source was charged");
-    let bucket = policy.limit.bucket;
-    bucket.tokens(state.buckets[SLOT], state.last_seen)
+fn tokens(world: &impl World, rules: &Rules) -> u64 {
+    let (_, source) = world.sources().pop_first().expect("a source was charged");
+    let bucket = slot_of(Some(&source), 0).word;
+    rules.meter().tokens(bucket, source.head.last_seen)
 }

@@ -8,19 +8,19 @@ use integration_tests::{
     hammer::{on_every_cpu, width},
     kernel::{Kernel, Shape},
     packets::{HOST6, needs::one_of_each},
-    policies::{self, NEED_BURST, NEED_RATE, monitored, per_hour, per_second},
-    world::{Action, BEGIN, World, ordinary_source},
+    policies::{self, NEED_BURST, NEED_RATE, Rules, monitored, per_hour, per_second, with_needs},
+    world::{Action, BEGIN, World, ordinary_source, passed},
 };
-use limiter_common::{counters::Reason, needs::Need, policy::Policy, token_bucket::TokenBucket};
+use limiter_common::{counters::Reason, needs::Need};
 use limiter_lab::frame::Frame;
 
-fn policy() -> Policy {
+fn rules() -> Rules {
     policies::packets(per_hour(1), 1)
 }
 
 #[test]
 fn each_kind_has_a_burst_of_its_own_and_comes_back_at_its_rate() {
-    in_both_worlds(&policy(), |place, world| {
+    in_both_worlds(&rules(), |place, world| {
         for (need, frame) in one_of_each() {
             let name = need.name();
             world.set_time(BEGIN);
@@ -56,21 +56,18 @@ fn each_kind_has_a_burst_of_its_own_and_comes_back_at_its_rate() {
 }
 
 #[test]
-fn each_kind_may_have_another_ceiling() {
-    let mut policy = policy();
-    for need in Need::ALL {
-        let burst = 10 + need as u64;
-        let ceiling = TokenBucket::new(per_second(1), burst).expect("a valid ceiling");
-        policy.need_ceilings[need as usize] = ceiling;
-    }
-    in_both_worlds(&policy, |place, world| {
+fn another_policy_may_have_another_ceiling() {
+    in_both_worlds(&with_needs(rules(), per_second(1), 10), |place, world| {
         for (need, frame) in one_of_each() {
-            let burst = 10 + need as u64;
+            assert_eq!(passed(world, &frame, 100), 10, "{place}: {}", need.name());
+        }
+        world.set_policy(&with_needs(rules(), per_second(1), 20));
+        for (need, frame) in one_of_each() {
+            let name = need.name();
             assert_eq!(
                 passed(world, &frame, 100),
-                burst,
-                "{place}: {}",
-                need.name()
+                20,
+                "{place}: {name} begins anew"
             );
         }
     });
@@ -78,7 +75,7 @@ fn each_kind_may_have_another_ceiling() {
 
 #[test]
 fn case_24_25_28_32_needs_pass_whatever_their_sender_has_spent() {
-    in_both_worlds(&policy(), |place, world| {
+    in_both_worlds(&rules(), |place, world| {
         for (need, frame) in one_of_each() {
             if let Some(source) = ordinary_source(&frame) {
                 world.drain(source);
@@ -95,7 +92,7 @@ fn case_24_25_28_32_needs_pass_whatever_their_sender_has_spent() {
 
 #[test]
 fn case_26_router_advertisements_from_rotating_sources_stay_under_the_ceiling() {
-    in_both_worlds(&policy(), |place, world| {
+    in_both_worlds(&rules(), |place, world| {
         let mut admitted = 0;
         for n in 0..10_000 {
             let [.., a, b] = u16::to_be_bytes(n);
@@ -117,7 +114,7 @@ fn case_26_router_advertisements_from_rotating_sources_stay_under_the_ceiling() 
 
 #[test]
 fn monitor_mode_passes_what_is_beyond_the_ceiling_and_counts_it() {
-    in_both_worlds(&monitored(policy()), |place, world| {
+    in_both_worlds(&monitored(rules()), |place, world| {
         let (need, frame) = one_of_each()[0].clone();
         assert_eq!(
             passed(world, &frame, NEED_BURST + 7),
@@ -137,7 +134,7 @@ fn monitor_mode_passes_what_is_beyond_the_ceiling_and_counts_it() {
 
 #[test]
 fn each_interface_has_ceilings_of_its_own() {
-    let kernel = Kernel::load(two_interfaces(), &policy());
+    let kernel = Kernel::load(two_interfaces(), &rules());
     for interface in 0..2 {
         for (need, frame) in one_of_each() {
             kernel.flood_on(interface, &frame, 2_500);
@@ -156,9 +153,9 @@ fn each_interface_has_ceilings_of_its_own() {
 
 #[test]
 fn all_cpus_share_a_ceiling() {
-    let mut kernel = Kernel::frozen(&policy());
+    let mut kernel = Kernel::frozen(&rules());
     for (need, frame) in one_of_each() {
-        kernel.reset(&policy());
+        kernel.reset(&rules());
         on_every_cpu(|_| kernel.flood(&frame, 20_000));
         let counters = kernel.counters();
         assert_adds_up(&counters);
@@ -178,10 +175,4 @@ fn two_interfaces() -> Shape {
         interfaces: 2,
         ..Shape::default()
     }
-}
-
-fn passed(world: &mut dyn World, frame: &[u8], offered: u64) -> u64 {
-    (0..offered)
-        .filter(|_| world.judge(frame) == Action::Pass)
-        .count() as u64
 }

@@ -13,10 +13,10 @@ use limiter_userspace::kernel::monotonic_now;
 
 #[test]
 fn a_normal_load_does_not_refer_to_the_test_clock() {
-    let policy = policies::packets(per_hour(1), 1);
+    let rules = policies::packets(per_hour(1), 1);
     for (kernel, expected) in [
-        (Kernel::running(&policy), false),
-        (Kernel::frozen(&policy), true),
+        (Kernel::running(&rules), false),
+        (Kernel::frozen(&rules), true),
     ] {
         let program = kernel.program(0);
         let maps = maps_referred_to(program).expect("the program's instructions");
@@ -34,32 +34,32 @@ fn a_normal_load_does_not_refer_to_the_test_clock() {
 
 #[test]
 fn a_normal_load_takes_the_time_from_the_machine() {
-    let policy = policies::packets(per_hour(1), 1);
-    let mut kernel = Kernel::running(&policy);
+    let rules = policies::packets(per_hour(1), 1);
+    let kernel = Kernel::running(&rules);
     let frame = Frame::ipv4(ATTACKER, HOST).udp(1, 2).build();
     for time_in_the_map in [0, BEGIN, u64::MAX] {
-        kernel.set_time(time_in_the_map);
+        kernel.set_clock(time_in_the_map);
         let before = monotonic_now();
-        kernel.judge(&frame);
+        kernel.flood(&frame, 1);
         let after = monotonic_now();
-        let key = SourceKey::of(ATTACKER_ADDRESS, &policy.prefixes).0;
+        let key = SourceKey::of(ATTACKER_ADDRESS, &rules.keys()).0;
         let state = kernel.source(&key).expect("the source is remembered");
         assert!(
-            (before..=after).contains(&state.last_seen),
+            (before..=after).contains(&state.head.last_seen),
             "{} is not within {before} to {after}",
-            state.last_seen
+            state.head.last_seen
         );
     }
 }
 
 #[test]
 fn setting_the_test_clock_refills_no_bucket_of_a_normal_load() {
-    let mut kernel = Kernel::running(&policies::packets(per_hour(1), 1));
+    let kernel = Kernel::running(&policies::packets(per_hour(1), 1));
     let frame = Frame::ipv4(ATTACKER, HOST).udp(1, 2).build();
-    assert_eq!(kernel.judge(&frame), Action::Pass);
+    assert_eq!(kernel.verdict(&frame), Action::Pass);
     for day in 1..10 {
-        kernel.set_time(BEGIN + day * 86_400_000_000_000);
-        assert_eq!(kernel.judge(&frame), Action::Drop, "day {day}");
+        kernel.set_clock(BEGIN + day * 86_400_000_000_000);
+        assert_eq!(kernel.verdict(&frame), Action::Drop, "day {day}");
     }
 }
 

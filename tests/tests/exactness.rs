@@ -11,13 +11,10 @@ use integration_tests::{
     hammer::{on_every_cpu, spin_until, width},
     kernel::{Kernel, Shape},
     packets::{ATTACKER, ATTACKER6, HOST, HOST6},
-    policies::{self, monitored, per_hour, per_second},
+    policies::{self, Rules, monitored, per_hour, per_second},
     world::{Action, World},
 };
-use limiter_common::{
-    counters::{Counters, Table},
-    policy::Policy,
-};
+use limiter_common::counters::{Counters, Table};
 use limiter_lab::frame::Frame;
 use limiter_userspace::kernel::monotonic_now;
 
@@ -40,12 +37,12 @@ fn case_70_77_every_cpu_at_once_gets_one_burst() {
         assert_adds_up(&counters);
         assert_eq!(counters.seen, u64::from(EACH) * width() as u64);
         assert_eq!(
-            counters.limit.passed, burst,
+            counters.limits[0].passed, burst,
             "admitted of a burst of {burst}"
         );
         let (_, state) = kernel.sources().pop_first().expect("the source");
-        assert_eq!(state.passed, burst, "what is remembered of the source");
-        assert_eq!(state.passed + state.dropped, counters.seen);
+        assert_eq!(state.head.passed, burst, "what is remembered of the source");
+        assert_eq!(state.head.passed + state.head.dropped, counters.seen);
         report_contention(&counters);
     }
 }
@@ -53,13 +50,13 @@ fn case_70_77_every_cpu_at_once_gets_one_burst() {
 #[test]
 fn monitor_mode_counts_one_burst_too() {
     const EACH: u32 = 100_000;
-    let policy = monitored(policies::packets(per_hour(1), 1_000));
-    let mut kernel = Kernel::frozen(&policy);
+    let rules = monitored(policies::packets(per_hour(1), 1_000));
+    let mut kernel = Kernel::frozen(&rules);
     kernel.attach_aside();
     on_every_cpu(|cpu| kernel.flood(&frame(cpu), EACH));
     let counters = kernel.counters();
     assert_eq!(counters.passed, counters.seen, "nothing is dropped");
-    assert_eq!(counters.limit.passed, 1_000);
+    assert_eq!(counters.limits[0].passed, 1_000);
     assert_eq!(
         counters.would_drop.iter().sum::<u64>(),
         counters.seen - 1_000
@@ -83,7 +80,7 @@ fn case_70_every_cpu_at_once_gets_one_burst_of_bytes() {
     on_every_cpu(|_| kernel.flood(&frame, EACH));
     let counters = kernel.counters();
     assert_adds_up(&counters);
-    assert_eq!(counters.limit.passed, BURST / LENGTH as u64);
+    assert_eq!(counters.limits[0].passed, BURST / LENGTH as u64);
     report_contention(&counters);
 }
 
@@ -111,8 +108,8 @@ const RACE: Duration = Duration::from_millis(300);
 const PACKETS_PER_CALL: u32 = 2_000;
 
 /// Sends packets of one source from every CPU for a while. One CPU sends the first of all.
-fn race(kernel: &mut Kernel, policy: &Policy) -> Race {
-    kernel.reset(policy);
+fn race(kernel: &mut Kernel, rules: &Rules) -> Race {
+    kernel.reset(rules);
     let kernel: &Kernel = kernel;
     let [before_first, behind_first] = [AtomicU64::new(0), AtomicU64::new(0)];
     let ends = on_every_cpu(|cpu| {
@@ -136,8 +133,8 @@ fn race(kernel: &mut Kernel, policy: &Policy) -> Race {
     report_contention(&counters);
     Race {
         offered: counters.seen,
-        admitted: counters.limit.passed,
-        at_least: state.last_seen - behind_first.into_inner(),
+        admitted: counters.limits[0].passed,
+        at_least: state.head.last_seen - behind_first.into_inner(),
         at_most: end - before_first.into_inner(),
     }
 }
@@ -148,12 +145,12 @@ fn race(kernel: &mut Kernel, policy: &Policy) -> Race {
 /// races one must show it.
 fn assert_exact(rate: u64, burst: u64) {
     const TRIES: usize = 5;
-    let policy = policies::packets(per_second(rate), burst);
-    let mut kernel = Kernel::running(&policy);
+    let rules = policies::packets(per_second(rate), burst);
+    let mut kernel = Kernel::running(&rules);
     kernel.attach_aside();
     let due = |span: u64| u128::from(burst) + u128::from(rate) * u128::from(span) / 1_000_000_000;
     for _ in 0..TRIES {
-        let seen = race(&mut kernel, &policy);
+        let seen = race(&mut kernel, &rules);
         let admitted = u128::from(seen.admitted);
         let most = due(seen.at_most) + 1;
         assert!(
@@ -187,10 +184,10 @@ fn case_70_ten_million_a_second_from_every_cpu() {
 
 #[test]
 fn case_70_one_an_hour_from_every_cpu() {
-    let policy = policies::packets(per_hour(1), 1);
-    let mut kernel = Kernel::running(&policy);
+    let rules = policies::packets(per_hour(1), 1);
+    let mut kernel = Kernel::running(&rules);
     kernel.attach_aside();
-    let race = race(&mut kernel, &policy);
+    let race = race(&mut kernel, &rules);
     assert_eq!(race.admitted, 1, "{race:?}");
 }
 
@@ -203,16 +200,12 @@ fn case_74_newcomers_met_by_every_cpu_get_one_burst() {
     const ROUND: u32 = 2_000;
     const ROUNDS: u32 = 50;
     const ENOUGH: u64 = 20;
-    let policy = policies::packets(per_hour(1), BURST);
+    let rules = policies::packets(per_hour(1), BURST);
     // Room for all of a round several times over, so that nobody is forgotten in the middle of it.
-    let shape = Shape {
-        capacity: 1 << 16,
-        ..Shape::default()
-    };
-    let mut kernel = Kernel::load(shape, &policy);
+    let mut kernel = Kernel::load(Shape::of_sources(1 << 16), &rules);
     let mut raced = 0;
     for round in 0..ROUNDS {
-        kernel.reset(&policy);
+        kernel.reset(&rules);
         let frames: Vec<_> = (0..ROUND).map(|n| newcomer(round * ROUND + n)).collect();
         let arrived = AtomicUsize::new(0);
         let admitted = on_every_cpu(|_| meet(&kernel, &frames, &arrived, BURST + 1));

@@ -5,9 +5,9 @@ use integration_tests::{
     counted::assert_adds_up,
     packets::{ATTACKER, HOST},
     policies::{self, monitored, per_hour, per_second},
-    world::{Action, BEGIN, World},
+    world::{BEGIN, passed},
 };
-use limiter_common::{policy::Policy, token_bucket::Rate};
+use limiter_common::meter::Rate;
 use limiter_lab::frame::Frame;
 
 const SECOND: u64 = 1_000_000_000;
@@ -24,13 +24,6 @@ fn frame_of(length: usize) -> Vec<u8> {
         .udp(40_000, 53)
         .payload(payload)
         .build()
-}
-
-/// How many of so many frames in a row pass.
-fn passed(world: &mut dyn World, frame: &[u8], offered: u64) -> u64 {
-    (0..offered)
-        .filter(|_| world.judge(frame) == Action::Pass)
-        .count() as u64
 }
 
 #[test]
@@ -81,9 +74,9 @@ fn steady_offers_get_what_is_due() {
     const RATE: u64 = 1_000;
     const BURST: u64 = 100;
     const SECONDS: u64 = 10;
-    let policy = policies::packets(per_second(RATE), BURST);
+    let rules = policies::packets(per_second(RATE), BURST);
     for offer in [500, 999, 1_000, 1_001, 1_500, 2_001, 20_000] {
-        in_both_worlds(&policy, |place, world| {
+        in_both_worlds(&rules, |place, world| {
             let offered = offer * SECONDS;
             let at = |n| BEGIN + n * SECOND / offer;
             let mut admitted = 0;
@@ -196,14 +189,14 @@ fn case_59_a_frame_of_the_whole_burst_passes_and_a_larger_one_never() {
 fn case_21_bytes_are_admitted_as_they_are_due() {
     const RATE: u64 = 1_000_000;
     const BURST: u64 = 130_000;
-    let policy = policies::bytes(per_second(RATE), BURST);
+    let rules = policies::bytes(per_second(RATE), BURST);
     for length in [60, 1_514, 9_000, 65_000] {
         let bytes = length as u64;
         let interval = SECOND * bytes / (10 * RATE);
         let offers = 10 * SECOND / interval;
         // Short frames are many: a tenth of the time says as much.
         let offers = if bytes < 1_000 { offers / 10 } else { offers };
-        in_both_worlds(&policy, |place, world| {
+        in_both_worlds(&rules, |place, world| {
             let frame = frame_of(length);
             let mut admitted = 0;
             for n in 0..offers {
@@ -221,14 +214,14 @@ fn case_21_bytes_are_admitted_as_they_are_due() {
 
 #[test]
 fn monitor_mode_passes_all_and_counts_what_it_would_drop() {
-    let policy = monitored(policies::packets(per_hour(1), 100));
-    in_both_worlds(&policy, |place, world| {
+    let rules = monitored(policies::packets(per_hour(1), 100));
+    in_both_worlds(&rules, |place, world| {
         assert_eq!(passed(world, &frame(), 1_000), 1_000, "{place}");
         let counters = world.counters();
         assert_adds_up(&counters);
-        assert_eq!(counters.limit.passed, 100, "{place}");
-        assert_eq!(counters.limit.would_drop, 900, "{place}");
-        assert_eq!(counters.limit.dropped, 0, "{place}");
+        assert_eq!(counters.limits[0].passed, 100, "{place}");
+        assert_eq!(counters.limits[0].would_drop, 900, "{place}");
+        assert_eq!(counters.limits[0].dropped, 0, "{place}");
         assert_eq!(counters.would_drop.iter().sum::<u64>(), 900, "{place}");
         assert_eq!(counters.dropped_total(), 0, "{place}");
     });
@@ -237,8 +230,8 @@ fn monitor_mode_passes_all_and_counts_what_it_would_drop() {
 /// Several sources, each with a bucket of its own.
 #[test]
 fn sources_do_not_pay_for_each_other() {
-    let policy: Policy = policies::packets(per_hour(1), 10);
-    in_both_worlds(&policy, |place, world| {
+    let rules = policies::packets(per_hour(1), 10);
+    in_both_worlds(&rules, |place, world| {
         for host in 1..=50 {
             let frame = Frame::ipv4([203, 0, 113, host], HOST).udp(1, 2).build();
             assert_eq!(passed(world, &frame, 20), 10, "{place}: host {host}");

@@ -9,15 +9,18 @@ use integration_tests::{
     hammer::on_every_cpu,
     kernel::{Kernel, Shape, least_capacity},
     packets::{ATTACKER, HOST, HOST6, sources},
-    policies::{self, per_hour, with_prefixes},
+    policies::{self, Rules, per_hour, with_prefixes},
     world::{Action, World},
 };
-use limiter_common::{counters::Reason, policy::Policy, source::SourceKey};
+use limiter_common::{
+    counters::{Reason, Table},
+    source::SourceKey,
+};
 use limiter_lab::frame::Frame;
 
 const BURST: u64 = 20;
 
-fn policy() -> Policy {
+fn rules() -> Rules {
     policies::packets(per_hour(1), BURST)
 }
 
@@ -38,7 +41,7 @@ fn site(subnet: u16, host: u64) -> Ipv6Addr {
 
 #[test]
 fn case_36_ten_thousand_addresses_of_one_prefix_share_a_burst() {
-    in_both_worlds(&policy(), |place, world| {
+    in_both_worlds(&rules(), |place, world| {
         let mut random = Rng::with_seed(36);
         let admitted = passes(world, (0..10_000).map(|_| site(1, random.u64(..))));
         assert_eq!(admitted, BURST, "{place}");
@@ -50,11 +53,11 @@ fn case_36_ten_thousand_addresses_of_one_prefix_share_a_burst() {
 #[test]
 fn case_37_the_prefixes_of_a_site_are_sources_of_their_own_unless_told_otherwise() {
     let sites = || (0..500).flat_map(|subnet| (0..BURST + 5).map(move |host| site(subnet, host)));
-    in_both_worlds(&policy(), |place, world| {
+    in_both_worlds(&rules(), |place, world| {
         assert_eq!(passes(world, sites()), 500 * BURST, "{place}");
         assert_eq!(world.sources().len(), 500, "{place}");
     });
-    in_both_worlds(&with_prefixes(policy(), 32, 48), |place, world| {
+    in_both_worlds(&with_prefixes(rules(), 32, 48), |place, world| {
         assert_eq!(passes(world, sites()), BURST, "{place}");
         assert_eq!(world.sources().len(), 1, "{place}");
     });
@@ -76,13 +79,13 @@ fn case_50_neighbours_share_only_where_they_are_told_to() {
 
 #[test]
 fn every_prefix_length_keeps_apart_what_differs_within_it() {
-    let policy = policies::packets(per_hour(1), 1);
+    let rules = policies::packets(per_hour(1), 1);
     let base = Ipv4Addr::new(85, 170, 85, 170).to_bits();
     let base6 = site(0xaaaa, 0xaaaa_5555_aaaa_5555).to_bits();
     with_kernel(|kernel| {
         for length in 1..=128_u8 {
             let ipv4 = length.min(32);
-            kernel.reset(&with_prefixes(policy, ipv4, length));
+            kernel.reset(&with_prefixes(rules.clone(), ipv4, length));
             // The last bit of the prefix, and the first behind it.
             let last = 1 << (32 - u32::from(ipv4));
             assert_eq!(kernel.judge(&from(Ipv4Addr::from_bits(base))), Action::Pass);
@@ -113,7 +116,7 @@ fn every_prefix_length_keeps_apart_what_differs_within_it() {
 fn case_41_a_million_packets_from_nobody_take_no_slot() {
     const EACH: u32 = 50_000;
     with_kernel(|kernel| {
-        kernel.reset(&policy());
+        kernel.reset(&rules());
         let rows = sources::impossible();
         for row in &rows {
             kernel.flood(&row.bytes, EACH);
@@ -125,7 +128,7 @@ fn case_41_a_million_packets_from_nobody_take_no_slot() {
         assert_eq!(refused, u64::from(EACH) * rows.len() as u64);
         assert!(refused >= 1_000_000);
         assert!(kernel.sources().is_empty(), "{:?}", kernel.sources());
-        assert_eq!(counters.table, [0; 4]);
+        assert_eq!(counters.table, [0; Table::COUNT]);
     });
 }
 
@@ -135,25 +138,24 @@ fn a_source_has_one_bucket_for_all_interfaces() {
         interfaces: 3,
         ..Shape::default()
     };
-    let kernel = Kernel::load(shape, &policy());
+    let kernel = Kernel::load(shape, &rules());
     for interface in 0..3 {
         kernel.flood_on(interface, &from(ATTACKER), 9);
     }
     let counters = [0, 1, 2].map(|interface| kernel.counters_of(interface));
     counters.iter().for_each(assert_adds_up);
     assert_eq!(counters.map(|counters| counters.seen), [9, 9, 9]);
-    assert_eq!(counters.map(|counters| counters.limit.passed), [9, 9, 2]);
+    assert_eq!(
+        counters.map(|counters| counters.limits[0].passed),
+        [9, 9, 2]
+    );
     assert_eq!(kernel.sources().len(), 1);
 }
 
 /// A table that is too small forgets sources; it loses no count, and takes every newcomer.
 #[test]
 fn case_79_a_table_that_overflows_forgets_and_nothing_else() {
-    let shape = Shape {
-        capacity: least_capacity(),
-        ..Shape::default()
-    };
-    let kernel = Kernel::load(shape, &policy());
+    let kernel = Kernel::load(Shape::of_sources(least_capacity()), &rules());
     let per_cpu = 4 * least_capacity();
     on_every_cpu(|cpu| {
         let network = u32::try_from(cpu + 11).expect("few CPUs") << 24;
@@ -169,7 +171,11 @@ fn case_79_a_table_that_overflows_forgets_and_nothing_else() {
     let counters = kernel.counters();
     println!("{:#?}", named(&counters));
     assert_adds_up(&counters);
-    assert_eq!(counters.table[0], counters.seen, "each was entered");
+    assert_eq!(
+        counters.table[Table::Inserted as usize],
+        counters.seen,
+        "each was entered"
+    );
     assert!(kernel.sources().len() <= least_capacity() as usize);
 }
 

@@ -106,6 +106,8 @@ pub struct Upper {
     pub icmp_type: u8,
     /// Message code, of [`UpperKind::Icmp`].
     pub icmp_code: u8,
+    /// Flags of a TCP header (RFC 9293 section 3.1), of [`UpperKind::Ports`].
+    pub tcp_flags: u8,
 }
 
 /// What the header behind the network header is.
@@ -136,6 +138,7 @@ impl Upper {
             destination_port: 0,
             icmp_type: 0,
             icmp_code: 0,
+            tcp_flags: 0,
         }
     }
 }

@@ -5,6 +5,8 @@ use crate::{frame::Frame, protocol::IpProtocol};
 
 /// Shortest TCP header (RFC 9293 section 3.1).
 const TCP_HEADER: u32 = 20;
+/// Where its flags are.
+const TCP_FLAGS: u32 = 13;
 /// UDP header; also the least Linux accepts of ICMP and ICMPv6 (`struct icmphdr`, `struct icmp6hdr`).
 const SHORT_HEADER: u32 = 8;
 /// What the ports alone take.
@@ -41,7 +43,12 @@ pub(super) fn parse<F: Frame>(
             ..Upper::bare(UpperKind::Icmp)
         }
     } else {
+        let tcp_flags = match protocol {
+            IpProtocol::TCP => frame.read::<1>(at + TCP_FLAGS).unwrap_or([0])[0],
+            _ => 0,
+        };
         Upper {
+            tcp_flags,
             source_port: u16::from_be_bytes([h[0], h[1]]),
             destination_port: u16::from_be_bytes([h[2], h[3]]),
             ..Upper::bare(UpperKind::Ports)

@@ -69,6 +69,23 @@ impl Attachment {
         self.link.pin(&self.pin)
     }
 
+    /// Puts another program of ours in the place of this one, in one step.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses; the one before stays then.
+    pub fn replace(&mut self, instance: &mut Ebpf) -> Result<()> {
+        let xdp = load::program(instance)?;
+        let program = xdp
+            .info()
+            .context("cannot examine the loaded program")?
+            .id();
+        let fd = xdp.fd().context("the program is not loaded")?.as_fd();
+        self.link.replace(fd)?;
+        self.program = program;
+        Ok(())
+    }
+
     /// Whether our program is still the one on the interface.
     #[must_use]
     pub fn is_attached(&self) -> bool {

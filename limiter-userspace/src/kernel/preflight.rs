@@ -5,8 +5,9 @@ use std::fs;
 use anyhow::{Context as _, Result, bail};
 use aya::util::{KernelVersion, nr_cpus};
 use caps::{CapSet, Capability};
-use limiter_common::{limits::MIN_SOURCES_PER_CPU, source::SourceKey, state::SourceState};
+use limiter_common::{limits::MIN_SOURCES_PER_CPU, state::element_size};
 
+use super::load::Room;
 use crate::units;
 
 /// Loading needs these; `CAP_SYS_ADMIN` stands for the first two (`bpf_capable`, `perfmon_capable`; 5.8).
@@ -24,11 +25,11 @@ const NEEDED: [(Capability, &str); 3] = [
 /// # Errors
 ///
 /// The first thing missing, and how to get it.
-pub fn check(capacity: u32) -> Result<()> {
+pub fn check(room: Room) -> Result<()> {
     capabilities()?;
     kernel_version()?;
-    table_capacity(capacity)?;
-    table_memory(capacity)
+    table_capacity(room.sources)?;
+    table_memory(room)
 }
 
 fn capabilities() -> Result<()> {
@@ -89,18 +90,18 @@ pub fn possible_cpus() -> Result<usize> {
         .map_err(|(path, error)| anyhow::Error::new(error).context(format!("cannot read {path}")))
 }
 
-/// Bytes that the kernel takes for a source table of this capacity, up front.
+/// Bytes that the kernel takes for a source table with this room, up front.
 #[must_use]
-pub fn table_bytes(capacity: u32) -> u64 {
-    // `struct htab_elem` without key and value, and `struct bucket` (kernel/bpf/hashtab.c, 6.12).
-    const ELEMENT: u64 = 48;
+pub fn table_bytes(room: Room) -> u64 {
+    // `struct bucket` (kernel/bpf/hashtab.c, 6.12).
     const BUCKET: u64 = 16;
-    let element = ELEMENT + size_of::<SourceKey>() as u64 + size_of::<SourceState>() as u64;
-    u64::from(capacity) * element + u64::from(capacity).next_power_of_two() * BUCKET
+    let capacity = u64::from(room.sources);
+    capacity * u64::from(element_size(room.slots)) + capacity.next_power_of_two() * BUCKET
 }
 
-fn table_memory(capacity: u32) -> Result<()> {
-    let needed = table_bytes(capacity);
+fn table_memory(room: Room) -> Result<()> {
+    let capacity = room.sources;
+    let needed = table_bytes(room);
     let available = available_memory()?;
     // The rest of the machine wants to live, too.
     let most = available / 4 * 3;
@@ -137,6 +138,12 @@ mod tests {
 
     #[test]
     fn a_million_sources_take_two_cache_lines_each() {
-        assert_eq!(table_bytes(1 << 20), (1 << 20) * (128 + 16));
+        let room = Room {
+            sources: 1 << 20,
+            slots: 1,
+            logs: 1,
+            bans: 1,
+        };
+        assert_eq!(table_bytes(room), (1 << 20) * (128 + 16));
     }
 }

@@ -8,4 +8,5 @@ mod common;
 mod hosts;
 mod life;
 mod metrics;
+mod policy;
 mod promises;

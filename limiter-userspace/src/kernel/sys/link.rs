@@ -44,10 +44,10 @@ struct IdAttr {
 
 /// `union bpf_attr`, its `info` member.
 #[repr(C)]
-struct InfoAttr {
-    bpf_fd: u32,
-    info_len: u32,
-    info: u64,
+pub(super) struct InfoAttr {
+    pub(super) bpf_fd: u32,
+    pub(super) info_len: u32,
+    pub(super) info: u64,
 }
 
 /// `union bpf_attr`, its `link_create` member, as far as XDP needs it.

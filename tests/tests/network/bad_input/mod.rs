@@ -36,7 +36,7 @@ fn is_answered(
     (code, message): (i32, &str),
 ) -> Result<()> {
     let output = to_its_end(command)?;
-    let called = format!("{:?}", command.get_args().skip(4).collect::<Vec<_>>());
+    let called = format!("{:?}", command.get_args().skip(6).collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(code), "{called}: {output:?}");
     assert_eq!(
         complaints(&output)?,

@@ -69,7 +69,6 @@ fn a_name_with_a_nul_is_refused_before_a_library_panics() -> Result<()> {
         metrics: None,
         socket_group: None,
         on_exit: OnExit::Detach,
-        kernel_log: false,
     };
     let error = Settings::new(arguments)
         .expect_err("no such name")

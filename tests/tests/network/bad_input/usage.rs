@@ -270,9 +270,8 @@ fn every_policy_flag_beside_a_file_is_refused_by_name() -> Result<()> {
             (2, &message),
         )?;
     }
-    let message =
-        "--config /x.toml: this version takes its policy from flags only; give --rate and --burst";
-    run_is_answered(&site, &limiter, "--config /x.toml", (2, message))
+    let message = "/x.toml: cannot be read: No such file or directory (os error 2)";
+    run_is_answered(&site, &limiter, "--config /x.toml", (1, message))
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{fs, net::TcpListener, process::Command};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use aya::util::nr_cpus;
 use limiter_lab::{Cable, HOST_INTERFACE, HOST_V4};
-use limiter_userspace::kernel::preflight::table_bytes;
+use limiter_userspace::kernel::{load::Room, preflight::table_bytes};
 
 use super::{GOOD, complaints, is_answered, run_is_answered};
 use crate::common::{Site, assert_no_traces, on_host, to_its_end};
@@ -111,7 +111,12 @@ fn tables_too_small_for_the_cpus_or_too_large_for_the_memory() -> Result<()> {
     };
     let start = format!(
         "limiter: --max-sources 4294967295: the table would take {} bytes (618.5 GB), more than three quarters of the ",
-        table_bytes(u32::MAX)
+        table_bytes(Room {
+            sources: u32::MAX,
+            slots: 1,
+            logs: 1,
+            bans: 1,
+        })
     );
     assert!(
         complaint.starts_with(&start) && complaint.ends_with(" sources would fit"),

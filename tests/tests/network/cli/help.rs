@@ -9,7 +9,27 @@ use anyhow::{Context as _, Result};
 
 use crate::common::Site;
 
-const COMMANDS: [&str; 6] = ["run", "status", "explain", "top", "unload", "completions"];
+const COMMANDS: [&str; 16] = [
+    "run",
+    "status",
+    "explain",
+    "top",
+    "unload",
+    "check",
+    "diff",
+    "reload",
+    "ban",
+    "unban",
+    "bans",
+    "override",
+    "overrides",
+    "monitor",
+    "audit",
+    "completions",
+];
+
+/// What every command takes.
+const GLOBALS: [&str; 3] = ["--socket", "--pin-dir", "--state-dir"];
 
 /// Runs what must succeed, and returns what it prints.
 fn printed(site: &Site, arguments: &[&str]) -> Result<String> {
@@ -25,13 +45,13 @@ fn the_help_names_every_command() -> Result<()> {
     for arguments in [&["help"][..], &["--help"], &["-h"]] {
         let help = printed(&site, arguments)?;
         for command in COMMANDS {
-            let line = |line: &str| line.trim_start().starts_with(command);
+            let line = |line: &str| line.split_whitespace().next() == Some(command);
             assert!(
                 help.lines().any(line),
                 "{arguments:?}: no {command}:\n{help}"
             );
         }
-        for global in ["--socket", "--pin-dir"] {
+        for global in GLOBALS {
             assert!(help.contains(global), "{arguments:?}: no {global}:\n{help}");
         }
     }
@@ -41,7 +61,7 @@ fn the_help_names_every_command() -> Result<()> {
 #[test]
 fn the_help_of_every_command_shows_each_flag() -> Result<()> {
     let site = Site::new()?;
-    let table: [(&str, &[&str]); 6] = [
+    let table: [(&str, &[&str]); 16] = [
         (
             "run",
             &[
@@ -58,7 +78,6 @@ fn the_help_of_every_command_shows_each_flag() -> Result<()> {
                 "--metrics",
                 "--socket-group",
                 "--on-exit",
-                "--kernel-log",
                 "--config",
             ],
         ),
@@ -70,18 +89,43 @@ fn the_help_of_every_command_shows_each_flag() -> Result<()> {
                 "--dport",
                 "--sport",
                 "--syn",
+                "--to",
                 "--json",
                 "<ADDRESS>",
             ],
         ),
         ("top", &["--interval", "--json"]),
         ("unload", &[]),
+        ("check", &["<FILE>"]),
+        ("diff", &["<FILE>"]),
+        ("reload", &["--reason"]),
+        (
+            "ban",
+            &[
+                "<ADDRESS|CIDR>",
+                "--for",
+                "--reason",
+                "--force",
+                "until `unban`",
+            ],
+        ),
+        ("unban", &["<ADDRESS|CIDR>", "--reason"]),
+        ("bans", &["--json"]),
+        (
+            "override",
+            &[
+                "<LIMIT>", "--rate", "--burst", "--for", "--source", "--remove", "--reason",
+            ],
+        ),
+        ("overrides", &["--json"]),
+        ("monitor", &["<on|off>", "--reason"]),
+        ("audit", &["--last", "--what", "--json"]),
         ("completions", &["<SHELL>"]),
     ];
     for (command, flags) in table {
         for arguments in [&["help", command][..], &[command, "--help"]] {
             let help = printed(&site, arguments)?;
-            for flag in flags.iter().chain(&["--socket", "--pin-dir", "--help"]) {
+            for flag in flags.iter().chain(&GLOBALS).chain(&["--help"]) {
                 assert!(help.contains(flag), "{arguments:?}: no {flag}:\n{help}");
             }
         }

@@ -1,7 +1,7 @@
 //! HTTP as curl speaks it: a request, an answer, the end.
 
 use std::{
-    io::{Read, Write},
+    io::{ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream},
     os::unix::net::UnixStream,
     path::Path,
@@ -67,10 +67,31 @@ impl Answer {
 
 /// Asks a server on a Unix socket.
 pub(crate) fn request(socket: &Path, method: &str, path: &str) -> Result<Answer> {
+    send(socket, method, path, "")
+}
+
+/// Sends a server on a Unix socket some content.
+pub(crate) fn send(socket: &Path, method: &str, path: &str, body: &str) -> Result<Answer> {
     let stream =
         UnixStream::connect(socket).with_context(|| format!("connect to {}", socket.display()))?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    exchange(stream, method, path)
+    exchange(stream, method, path, body)
+}
+
+/// Sends a server on a Unix socket content whose length it does not announce.
+pub(crate) fn send_in_chunks(socket: &Path, path: &str, body: &str) -> Result<Answer> {
+    let mut stream =
+        UnixStream::connect(socket).with_context(|| format!("connect to {}", socket.display()))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: limiter\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
+    stream
+        .write_all(head.as_bytes())
+        .context("send a request")?;
+    let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    drop(stream.write_all(chunk.as_bytes()));
+    answer(stream)
 }
 
 /// Asks for a path of a server in a namespace.
@@ -79,18 +100,31 @@ pub(crate) fn get(namespace: &Namespace, server: SocketAddr, path: &str) -> Resu
         .run(|| Ok(TcpStream::connect(server)?))
         .with_context(|| format!("connect to {server}"))?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    exchange(stream, "GET", path)
+    exchange(stream, "GET", path, "")
 }
 
-fn exchange(mut stream: impl Read + Write, method: &str, path: &str) -> Result<Answer> {
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nHost: limiter\r\nConnection: close\r\n\r\n"
-    )
-    .context("send a request")?;
-    let mut text = String::new();
+fn exchange(mut stream: impl Read + Write, method: &str, path: &str, body: &str) -> Result<Answer> {
+    let length = if body.is_empty() {
+        String::new()
+    } else {
+        format!("Content-Length: {}\r\n", body.len())
+    };
+    let head =
+        format!("{method} {path} HTTP/1.1\r\nHost: limiter\r\nConnection: close\r\n{length}\r\n");
     stream
-        .read_to_string(&mut text)
-        .context("receive an answer")?;
-    Answer::parse(&text)
+        .write_all(head.as_bytes())
+        .context("send a request")?;
+    // A server that refuses a request by its head may not wait for the rest.
+    drop(stream.write_all(body.as_bytes()));
+    answer(stream)
+}
+
+fn answer(mut stream: impl Read) -> Result<Answer> {
+    let mut text = Vec::new();
+    match stream.read_to_end(&mut text) {
+        // Who refuses a request without reading it to its end has answered all the same.
+        Err(error) if error.kind() == ErrorKind::ConnectionReset && !text.is_empty() => {}
+        read => drop(read.context("receive an answer")?),
+    }
+    Answer::parse(&String::from_utf8(text)?)
 }

@@ -18,7 +18,7 @@ use std::{
 
 pub(crate) use self::{
     ask::{at_rest, explain, status, top},
-    http::{Answer, get, request},
+    http::{Answer, get, request, send, send_in_chunks},
     link::program_on,
     log::Log,
     running::{Running, to_its_end},

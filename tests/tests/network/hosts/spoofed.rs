@@ -17,7 +17,7 @@ fn cases_43_138_invented_sources_fill_neither_table_nor_log_and_hurt_nobody() ->
     let site = Site::new()?;
     let _server = EchoServer::start(&site)?;
     let limiter = site.limiter()?;
-    let words = format!("--rate 1000/s --burst 100 --kernel-log --max-sources {CAPACITY}");
+    let words = format!("--rate 1000/s --burst 100 --max-sources {CAPACITY}");
     let (_daemon, log) = start_logged(&limiter, &on_host(&words))?;
     let stop = Stop::new();
     let manner = Manner::Udp { port: ECHO_PORT };

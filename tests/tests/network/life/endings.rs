@@ -75,7 +75,7 @@ fn sigterm_detaches_if_told_to() -> Result<()> {
 }
 
 #[test]
-fn sighup_changes_nothing() -> Result<()> {
+fn sighup_has_nothing_to_reload_where_flags_are_the_policy() -> Result<()> {
     let site = Site::new()?;
     let limiter = site.limiter()?;
     let (daemon, log) = start_logged(&limiter, &on_host("--rate 1000/s --burst 100"))?;
@@ -84,11 +84,14 @@ fn sighup_changes_nothing() -> Result<()> {
         daemon.signal(Signal::SIGHUP)?;
     }
     wait_until("the log tells of the signal", || {
-        Ok(log.line(&["SIGHUP"]).is_some())
+        let words = ["the policy comes from flags, there is nothing to reload"];
+        Ok(log.line(&words).is_some())
     })?;
     let after = status(&limiter)?;
     assert!(after.ready);
     assert_eq!(after.pid, before.pid);
+    assert_eq!(after.policy.generation, before.policy.generation);
+    assert_eq!(after.policy.last_reload_failure, None);
     assert_eq!(
         after.interfaces[0].program_id,
         before.interfaces[0].program_id

@@ -106,7 +106,7 @@ fn run_out_of_files_at_every_moment(
     let mut late = 0;
     for count in 4..200 {
         let mut command = limiter.command(&["run"]);
-        command.args(on_host("--rate 1/h --burst 3 --kernel-log"));
+        command.args(on_host("--rate 1/h --burst 3"));
         let mut daemon = Running::start(with_files(&mut command, count))?;
         while daemon.goes_on()? && daemon.log.line(&[" ready "]).is_none() {}
         let log = daemon.log.text();

@@ -77,10 +77,3 @@ fn it_needs_no_environment() -> Result<()> {
         command.env_clear().current_dir("/");
     })
 }
-
-#[test]
-fn it_logs_for_the_kernel_if_asked_to() -> Result<()> {
-    runs(|command| {
-        command.arg("--kernel-log");
-    })
-}

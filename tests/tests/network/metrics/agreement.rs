@@ -6,7 +6,7 @@ use anyhow::Result;
 use limiter_lab::{
     Flood, HOST_INTERFACE, HOST_V4, NET_INTERFACE, Sources, Stop, Wire, frame::Frame,
 };
-use limiter_userspace::report::{InterfaceStatus, Status};
+use limiter_userspace::report::{BanCounts, InterfaceStatus, Status};
 use prometheus_parse::{Scrape, Value};
 
 use super::{FLAGS, exposition::check, scrape};
@@ -56,6 +56,7 @@ fn expected(status: &Status) -> Series {
         "limiter_policy_generation".to_owned(),
         status.policy.generation.into(),
     );
+    changes(status, &mut add);
     for interface in &status.interfaces {
         let InterfaceStatus { name, packets, .. } = interface;
         let labels = |more: &str| format!("{{interface=\"{name}\"{more}}}");
@@ -125,6 +126,34 @@ fn expected(status: &Status) -> Series {
         );
     }
     series
+}
+
+/// Those of the policy's changes.
+fn changes(status: &Status, add: &mut impl FnMut(String, u64)) {
+    let failed = status.policy.last_reload_failure.is_some();
+    add("limiter_policy_reload_failed".to_owned(), failed.into());
+    let BanCounts {
+        operator,
+        limit,
+        policy,
+    } = status.bans;
+    for (by, count) in [("operator", operator), ("limit", limit), ("policy", policy)] {
+        add(format!("limiter_bans{{by=\"{by}\"}}"), count);
+    }
+    add(
+        "limiter_overrides".to_owned(),
+        status.overrides.len() as u64,
+    );
+    add("limiter_audit_lost_total".to_owned(), status.audit_lost);
+    for list in &status.lists {
+        let file = format!("{{file=\"{}\"}}", list.file);
+        add(format!("limiter_list_prefixes{file}"), list.prefixes);
+        add(format!("limiter_list_skipped_lines{file}"), list.skipped);
+        add(
+            format!("limiter_list_kept{file}"),
+            list.kept.is_some().into(),
+        );
+    }
 }
 
 fn some_of_everything(site: &Site) -> Result<()> {
