@@ -2,6 +2,7 @@
 
 mod agreement;
 mod exposition;
+mod policy;
 mod port;
 mod scraping;
 

@@ -18,6 +18,9 @@ fn the_port_serves_nothing_else() -> Result<()> {
         "/v1/top",
         "/v1/explain?address=192.0.2.2",
         "/v1/unload",
+        "/v1/ban",
+        "/v1/bans",
+        "/v1/audit",
         "/metrics/",
     ] {
         let answer = get(&site.host, PORT, path)?;
