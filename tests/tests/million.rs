@@ -59,6 +59,9 @@ fn timed<T>(what: &str, action: impl FnOnce() -> T) -> (T, Duration) {
     (result, taken)
 }
 
+/// An unoptimized build takes longer: it also checks that a million prefixes are sorted, each time.
+const SLOWER: u32 = if cfg!(debug_assertions) { 20 } else { 1 };
+
 /// On a busy machine one may lose its turn: nine of ten must be quick.
 fn assert_mostly_within(what: &str, mut times: Vec<Duration>, most: Duration) {
     times.sort_unstable();
@@ -68,7 +71,7 @@ fn assert_mostly_within(what: &str, mut times: Vec<Duration>, most: Duration) {
         "{} {what}: half within {usual:.1?}, nine of ten within {slow:.1?}, all within {slowest:.1?}",
         times.len()
     );
-    assert!(slow < most, "{what}: {slow:?}");
+    assert!(slow < SLOWER * most, "{what}: {slow:?}");
 }
 
 /// Two millions at once would wait for each other's memory.
